@@ -1,0 +1,69 @@
+"""``python -m experiments NAME``: draw a figure, write the numbers behind it, and say which of its claims hold."""
+
+import argparse
+import importlib
+import os
+import sys
+import time
+from pathlib import Path
+
+import jax
+
+from experiments.report import Options, check_output
+
+NAMES = ("fig2", "fig3", "fig4", "fig5")
+
+
+def describe(name: str) -> str:
+    return (importlib.import_module(f"experiments.{name}").__doc__ or "").strip().splitlines()[0]
+
+
+def arguments(argv: list[str] | None = None) -> argparse.Namespace:
+    listing = "\n".join(f"  {name:8}{describe(name)}" for name in NAMES)
+    parser = argparse.ArgumentParser(
+        prog="python -m experiments",
+        description=__doc__,
+        epilog=f"experiments:\n{listing}\n  {'all':8}All of them, one after the other.\n  {'list':8}Print this list.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("name", choices=[*NAMES, "all", "list"], metavar="NAME", help="an experiment, 'all' or 'list'")
+    parser.add_argument("--seeds", type=int, help="runs per point of a curve (default: the paper's)")
+    parser.add_argument("--horizon", type=int, help="rounds (default: the paper's; 3000 and 10000 where it is silent)")
+    parser.add_argument("--quick", action="store_true", help="few seeds and coarse grids: seconds instead of a minute")
+    parser.add_argument("--out", type=Path, default=Path("results"), help="folder of the results (default: results)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the random tape, below 2^32 (default: 0)")
+    options = parser.parse_args(argv)
+    for name, least in (("seeds", 2), ("horizon", 10)):
+        value = getattr(options, name)
+        if value is not None and value < least:
+            parser.error(f"--{name} must be at least {least}, got {value}")
+    if not 0 <= options.seed < 2**32:
+        parser.error(f"--seed must be from 0 to 2^32 - 1, got {options.seed}")
+    return options
+
+
+def main(argv: list[str] | None = None) -> int:
+    options = arguments(argv)
+    if options.name == "list":
+        print("\n".join(f"{name:8}{describe(name)}" for name in NAMES))
+        return 0
+    try:
+        check_output(options.out)
+    except OSError as error:
+        print(f"--out {options.out} cannot be written: {error}; choose another folder", file=sys.stderr)
+        return 2
+    jax.config.update("jax_num_cpu_devices", os.cpu_count() or 1)
+    started = time.perf_counter()
+    for name in NAMES if options.name == "all" else (options.name,):
+        experiment = importlib.import_module(f"experiments.{name}")
+        experiment.main(
+            Options(
+                seeds=options.seeds, horizon=options.horizon, quick=options.quick, out=options.out, seed=options.seed
+            )
+        )
+    print(f"\nDone in {time.perf_counter() - started:.1f} s. Pictures and numbers are in {options.out}/")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,133 @@
+"""Many runs at once: seeds in chunks that fit the cache and the memory, on all local devices."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jaxtyping import Array, Int
+
+from jaxbandit import _checks, tape
+from jaxbandit.instance import Instance
+from jaxbandit.policies.base import Policy
+from jaxbandit.simulate import Run, checked, plan, rollout
+
+CACHE_BYTES = 8 * 2**20
+MEMORY_BYTES = 2**30
+CPU_LANES = (128, 1024)
+"""A CPU chunk fits the cache, but is no narrower than pays for the loop, and no wider than helps."""
+
+
+def simulate_batch(
+    key: Any,
+    instance: Instance,
+    policy: Policy,
+    *,
+    horizon: int,
+    seeds: int,
+    checkpoints: Sequence[int] | None = None,
+    chunk: int | None = None,
+) -> Run:
+    """``seeds`` independent runs: run i is ``simulate(jax.random.fold_in(key, i), ...)``, bit for bit.
+
+    The first 100 of 400 seeds are the 100 seeds. All local devices share the work; under ``jit`` or ``vmap`` the runs
+    stay on the devices of the surrounding program.
+
+    Args:
+        key, instance, policy, horizon, checkpoints: as for ``simulate``.
+        seeds: number of runs >= 1.
+        chunk: how many of them a device runs at once; by default as many as fit its cache or memory. Changes no number.
+
+    Raises:
+        TypeError, ValueError: as for ``simulate``.
+    """
+    words = tape.words(key)
+    rounds, slots = plan(instance, policy, horizon, checkpoints)
+    seeds = _checks.whole_number("seeds", seeds, 1, 2**31 - 1, "give the number of runs")
+    if chunk is not None:
+        chunk = _checks.whole_number("chunk", chunk, 1, 2**31 - 1, "give the number of runs at a time")
+    inputs, size = (words, instance, policy, slots), len(rounds)
+    if _checks.is_traced(inputs):
+        layout = _layout(inputs, size, seeds, chunk, 1, jax.default_backend())
+        return Run(rounds, *_first(_chunks(layout.indices(), *inputs, size=size), seeds))
+    devices = _devices()
+    layout = _layout(inputs, size, seeds, chunk, len(devices), devices[0].platform)
+    mesh = Mesh(np.array(devices), ("seeds",))
+    inputs = jax.device_put(inputs, NamedSharding(mesh, PartitionSpec()))
+    result = _on_devices(layout.indices(), *inputs, size=size, mesh=mesh)
+    if len(devices) > 1:
+        result = jax.device_put(result, devices[0])
+    return checked(Run(rounds, *_first(result, seeds)), policy)
+
+
+class Layout(NamedTuple):
+    """``devices x chunks`` chunks of ``lanes`` runs each."""
+
+    devices: int
+    chunks: int
+    lanes: int
+
+    def indices(self) -> Int[Array, "devices chunks lanes"]:
+        return jnp.arange(self.devices * self.chunks * self.lanes, dtype=jnp.int32).reshape(self)
+
+
+def _layout(inputs: Any, size: int, seeds: int, chunk: int | None, devices: int, platform: str) -> Layout:
+    """Equal chunks, so that fewer runs than there are chunks are computed in vain."""
+    share = -(-seeds // devices)
+    if chunk is None:
+        bytes_per_run = _carried_bytes(inputs, size)
+        chunk = max(MEMORY_BYTES // bytes_per_run, 1)
+        if platform == "cpu":
+            low, high = CPU_LANES
+            chunk = min(chunk, max(low, min(high, CACHE_BYTES // bytes_per_run)))
+    chunks = -(-share // chunk)
+    return Layout(devices=devices, chunks=chunks, lanes=-(-share // chunks))
+
+
+def _carried_bytes(inputs: Any, size: int) -> int:
+    """Bytes of the largest loop state in one run: what its scan carries."""
+    jaxpr = jax.make_jaxpr(partial(rollout, size=size))(*inputs)
+    scans = [eqn for eqn in jaxpr.eqns if eqn.primitive.name == "scan"]
+    return max(sum(v.aval.size * v.aval.dtype.itemsize for v in eqn.outvars) for eqn in scans)
+
+
+def _devices() -> list[Any]:
+    """The local devices, or the one that the user has made the default."""
+    default = jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]
+    if default is None:
+        return jax.local_devices()
+    return jax.local_devices(backend=default) if isinstance(default, str) else [default]
+
+
+def _chunks(indices: Any, words: Any, instance: Instance, policy: Policy, slots: Any, *, size: int) -> Any:
+    """One device's chunks, one after another; the runs of a chunk side by side."""
+
+    def chunk(indices: Int[Array, " lanes"]) -> Any:
+        def run(i: Int[Array, ""]) -> Any:
+            return rollout(tape.fold_in(words, i), instance, policy, slots, size=size)
+
+        return jax.vmap(run)(indices)
+
+    return jax.tree.map(jnp.concatenate, jax.lax.map(chunk, indices[0]))
+
+
+@partial(jax.jit, static_argnames=("size", "mesh"))
+def _on_devices(
+    indices: Any, words: Any, instance: Instance, policy: Policy, slots: Any, *, size: int, mesh: Mesh
+) -> Any:
+    shared, split = PartitionSpec(), PartitionSpec("seeds")
+    body = jax.shard_map(
+        partial(_chunks, size=size),
+        mesh=mesh,
+        in_specs=(split, shared, shared, shared, shared),
+        out_specs=split,
+        check_vma=False,
+    )
+    return body(indices, words, instance, policy, slots)
+
+
+def _first(result: Any, seeds: int) -> Any:
+    return jax.tree.map(lambda x: x[:seeds], result)

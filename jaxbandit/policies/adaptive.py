@@ -1,0 +1,165 @@
+"""Adapt-PatientBandits: the tail index is estimated on the way, in O(K) work a round."""
+
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from jaxbandit import _checks
+from jaxbandit.laws import pick
+from jaxbandit.pending import ConversionsByPull, Pull
+from jaxbandit.policies.base import ArmStatistics, Policy
+from jaxbandit.policies.patient import log_term, patient_bonus
+
+Scalar = Float[Array, ""]
+
+
+class Lookback(NamedTuple):
+    """For a window of w_i rounds per arm: the arm's pulls of rounds s <= t - w_i, at the start of round t.
+
+    ``seen`` is the sum of C_s 1{D_s <= w_i} over them. ``by_delay[i, d]`` is the sum of C_s over those with D_s = d; it
+    is read at d = w_i + 1 only, when the window grows to it, and by then each of these pulls is that old.
+    """
+
+    window: Int[Array, " K"]
+    pulls: Int[Array, " K"]
+    seen: Float[Array, " K"]
+    by_delay: Float[Array, "K W"]
+
+    @classmethod
+    def empty(cls, num_arms: int, horizon: int) -> "Lookback":
+        return cls(
+            window=jnp.ones(num_arms, jnp.int32),
+            pulls=jnp.zeros(num_arms, jnp.int32),
+            seen=jnp.zeros(num_arms),
+            by_delay=jnp.zeros((num_arms, horizon // 2 + 2)),
+        )
+
+    def advance(self, t: Int[Array, ""], log: Pull, window: Int[Array, " K"]) -> "Lookback":
+        """To the start of round t, with the windows of that round: each as before, or grown by one.
+
+        Of a window that stayed, pull t - w is now old enough. Of one that grew, the set of old pulls stayed, and
+        rewards with a delay of exactly the new window have become visible.
+        """
+        arms = jnp.arange(window.shape[0], dtype=jnp.int32)
+        grown = window > self.window
+        s = t - window
+        at = jnp.maximum(s, 0)
+        ripe = ~grown & (s >= 1) & (log.arm[at] == arms)
+        delay = log.delay[at]
+        reward = jnp.where(ripe, log.reward[at], 0)
+        by_delay = self.by_delay.at[arms, delay].add(reward, mode="drop", wrap_negative_indices=False)
+        arrived = jnp.where(grown, by_delay[arms, window], jnp.where(delay <= window, reward, 0))
+        return Lookback(
+            window=window,
+            pulls=self.pulls + ripe.astype(jnp.int32),
+            seen=self.seen + arrived,
+            by_delay=by_delay,
+        )
+
+    def mean(self, arm: Int[Array, ""]) -> Scalar:
+        """``m_w``: the mean of C_s 1{D_s <= w} over the arm's pulls that are at least w rounds old."""
+        return pick(self.seen, arm) / jnp.maximum(pick(self.pulls, arm), 1).astype(self.seen.dtype)
+
+
+class AdaptiveState(NamedTuple):
+    arms: ArmStatistics
+    log: Pull
+    long: Lookback
+    short: Lookback
+    log_term: Scalar
+
+
+class AdaptPatientBandits(Policy):
+    """PatientBandits with the tail index estimated from the most pulled arm. Round-robin for t <= 2 K.
+
+    With n the pulls of that arm, D = max(1, floor(n/2)), d = max(1, floor((c/2)^(1/alpha_min) D)) and m_w the mean of
+    C_s 1{D_s <= w} over its pulls that are at least w rounds old,
+
+    ``alpha_hat = min(-log(m_D - m_d) / log n, 1/2)`` (1/2 where m_D <= m_d),
+    ``alpha_bar = max(0, alpha_hat - lcb_scale log(16 sqrt(L) / (c mean_min)) / log n)``,
+
+    and the index is ``S/N + sqrt(2 L / N) + 2 N^-alpha_bar``, ``L = log(2 K T^3)``. Algorithm 2 of Manegueu, Vernade,
+    Carpentier and Valko (2020). ``diagnostics`` are ``alpha_hat`` and ``alpha_bar``. With lcb_scale = 1 alpha_bar is 0
+    until the most pulled arm has some 26 000 pulls (K = 2, c = 1, mean_min = 0.5).
+
+    Args:
+        c: constant of Assumption 2, in (0, 1]; 1 for Pareto delays.
+        alpha_min: lower bound on the tail index, > 0.
+        mean_min: lower bound on the means, in (0, 1].
+        lcb_scale: factor of the confidence width of alpha_hat, >= 0; 1 in the paper, 0 to trust the estimate.
+
+    Raises:
+        ValueError: a number outside its range.
+    """
+
+    observes: ClassVar = ConversionsByPull
+
+    c: Scalar
+    alpha_min: Scalar
+    mean_min: Scalar
+    lcb_scale: Scalar
+
+    def __init__(self, c: Any, alpha_min: Any, mean_min: Any, lcb_scale: Any = 1.0):
+        def number(name: str, x: Any, rule: str, mend: str) -> Array:
+            return _checks.floats(f"AdaptPatientBandits: {name}", x, rule, mend)
+
+        self.c = number("c", c, "in (0, 1]", "1 is right for Pareto delays")
+        self.alpha_min = number("alpha_min", alpha_min, "finite and > 0", "give a lower bound")
+        self.mean_min = number("mean_min", mean_min, "in (0, 1]", "give a lower bound on the means")
+        self.lcb_scale = number("lcb_scale", lcb_scale, "finite and >= 0", "the paper's is 1")
+
+    def init(self, num_arms: int, horizon: int) -> AdaptiveState:
+        def empty(dtype: Any) -> Array:
+            return jnp.zeros(horizon + 1, dtype)
+
+        return AdaptiveState(
+            arms=ArmStatistics.empty(num_arms),
+            log=Pull(arm=empty(jnp.int32) - 1, reward=empty(float), delay=empty(jnp.int32)),
+            long=Lookback.empty(num_arms, horizon),
+            short=Lookback.empty(num_arms, horizon),
+            log_term=jnp.asarray(log_term(num_arms, horizon)),
+        )
+
+    def windows(self, pulls: Int[Array, " K"]) -> tuple[Int[Array, " K"], Int[Array, " K"]]:
+        """D and d. A few ulp are added before the floor: (1/2)^5 times 32 is 1, however it is rounded."""
+        long = jnp.maximum(pulls // 2, 1)
+        ratio = jnp.exp(jnp.log(self.c / 2) / self.alpha_min) * (1 + 16 * jnp.finfo(self.c.dtype).eps)
+        return long, jnp.maximum(jnp.floor(ratio * long.astype(ratio.dtype)).astype(jnp.int32), 1)
+
+    def estimate(self, state: AdaptiveState) -> tuple[Scalar, Scalar]:
+        """``alpha_hat`` and ``alpha_bar`` at the start of a round."""
+        pulls = state.arms.pulls
+        most = jnp.argmax(pulls).astype(jnp.int32)
+        log_n = jnp.log(jnp.maximum(pick(pulls, most), 2).astype(state.log_term.dtype))
+        rise = state.long.mean(most) - state.short.mean(most)
+        slope = -jnp.log(jnp.where(rise > 0, rise, 1)) / log_n
+        alpha_hat = jnp.where(rise > 0, jnp.minimum(slope, 0.5), 0.5)
+        width = jnp.log(16 * jnp.sqrt(state.log_term) / (self.c * self.mean_min)) / log_n
+        return alpha_hat, jnp.maximum(alpha_hat - self.lcb_scale * width, 0)
+
+    def scores(self, state: AdaptiveState, t: Int[Array, ""], key: Array) -> Float[Array, " K"]:
+        _, alpha_bar = self.estimate(state)
+        pulls, rewards = state.arms
+        deviation, two = jnp.sqrt(2 * state.log_term), jnp.asarray(2, state.log_term.dtype)
+        index = rewards / jnp.maximum(pulls, 1).astype(rewards.dtype) + patient_bonus(pulls, alpha_bar, deviation, two)
+        return jnp.where(t <= 2 * pulls.shape[0], jnp.inf, index)
+
+    def update(
+        self, state: AdaptiveState, t: Int[Array, ""], arm: Int[Array, ""], observation: ConversionsByPull
+    ) -> AdaptiveState:
+        arms = state.arms.observe(arm, observation.rewards)
+        log = jax.tree.map(lambda column, x: column.at[t].set(x.astype(column.dtype)), state.log, observation.pull)
+        long, short = self.windows(arms.pulls)
+        return AdaptiveState(
+            arms=arms,
+            log=log,
+            long=state.long.advance(t + 1, log, long),
+            short=state.short.advance(t + 1, log, short),
+            log_term=state.log_term,
+        )
+
+    def diagnostics(self, state: AdaptiveState, t: Int[Array, ""]) -> dict[str, Array]:
+        alpha_hat, alpha_bar = self.estimate(state)
+        return {"alpha_hat": alpha_hat, "alpha_bar": alpha_bar}

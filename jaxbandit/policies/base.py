@@ -1,0 +1,67 @@
+"""What every policy is: three methods. And the statistics of the arms that most of them keep."""
+
+import abc
+from typing import Any, ClassVar, NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, Num
+
+from jaxbandit.laws import one_hot
+from jaxbandit.pending import Conversions, Observation
+
+
+class Policy(eqx.Module):
+    """How arms are chosen: the simulator plays the arm with the highest score.
+
+    Ties go to the arm with the fewest pulls, then to the lowest index. So a warm-up is a score of +inf,
+    elimination is -inf, Thompson sampling is a posterior draw, a softmax policy is logits plus Gumbel noise.
+
+    A policy is frozen; its numbers are array leaves, so that they can be traced, vmapped and changed without compiling
+    again. What it learns in a run is in the state that its methods pass on.
+    """
+
+    observes: ClassVar[type[Observation]] = Conversions
+    """What ``update`` is given: ``Anonymous``, ``Conversions`` or ``Feedback``."""
+
+    @abc.abstractmethod
+    def init(self, num_arms: int, horizon: int) -> Any:
+        """The state before round 1: a pytree of arrays."""
+
+    @abc.abstractmethod
+    def scores(self, state: Any, t: Int[Array, ""], key: Array) -> Float[Array, " K"]:
+        """The score of every arm in round t (1..T), never NaN. ``key`` costs nothing unless it is used."""
+
+    @abc.abstractmethod
+    def update(self, state: Any, t: Int[Array, ""], arm: Int[Array, ""], observation: Any) -> Any:
+        """The state after ``arm`` was pulled in round t; ``observation`` is what is new before round t + 1."""
+
+    def wait(self, delay: Int[Array, ""]) -> Int[Array, ""]:
+        """After how many rounds the policy takes note of a reward with this delay: a later one, or ``NEVER``, censors.
+
+        An earlier round than the delay's has no effect.
+        """
+        return delay
+
+    def diagnostics(self, state: Any, t: Int[Array, ""]) -> dict[str, Array]:
+        """Numbers worth recording of the choice made from ``state`` in round t."""
+        return {}
+
+
+class ArmStatistics(NamedTuple):
+    """Pulls and rewards seen, arm by arm: ``N_i(t-1)`` and ``S_i(t)`` at the start of round t."""
+
+    pulls: Int[Array, " K"]
+    rewards: Float[Array, " K"]
+
+    @classmethod
+    def empty(cls, num_arms: int) -> "ArmStatistics":
+        return cls(pulls=jnp.zeros(num_arms, jnp.int32), rewards=jnp.zeros(num_arms))
+
+    def observe(self, arm: Int[Array, ""], rewards: Float[Array, " K"]) -> "ArmStatistics":
+        return ArmStatistics(pulls=self.pulls + one_hot(arm, self.pulls.shape[0]), rewards=self.rewards + rewards)
+
+
+def where_pulled(pulls: Num[Array, "*K"], index: Float[Array, "*K"]) -> Float[Array, "*K"]:
+    """``index``, and +inf for an arm of which nothing is known."""
+    return jnp.where(pulls > 0, index, jnp.inf)

@@ -1,0 +1,275 @@
+"""One run: the one step, and the one scan over the rounds."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, Num
+
+from jaxbandit import _checks, tape
+from jaxbandit._checks import NEVER
+from jaxbandit.instance import Instance
+from jaxbandit.laws import one_hot, pick
+from jaxbandit.pending import Pending, Pull
+from jaxbandit.policies.base import Policy
+
+MAX_HORIZON = 2**29
+CHECKPOINTS = 200
+
+Draw = Callable[[Int[Array, ""], Int[Array, ""], Int[Array, ""]], tuple[Num[Array, ""], Int[Array, ""]]]
+"""``(t, arm, n) -> (reward, delay)`` of the pull of ``arm`` in round t, its n-th (from 0)."""
+
+Report = Callable[[Int[Array, ""], Int[Array, " K"], dict[str, Array]], Any]
+"""``(arm, pulls, diagnostics) -> row`` of the record."""
+
+
+class Run(NamedTuple):
+    """What happened, at the checkpoints. A batch has a leading axis of seeds, but for ``rounds``.
+
+    Regret is the pseudo-regret ``sum over i of gap_i N_i(t)`` (Manegueu et al., 2020, Eq. 3), from the pull counts.
+    """
+
+    rounds: Int[Array, " C"]
+    pulls: Int[Array, "*seeds C K"]
+    regret: Float[Array, "*seeds C"]
+    diagnostics: dict[str, Num[Array, "*seeds C"]]
+
+
+class Trace(NamedTuple):
+    """The arm of every round, and what the policy reports after its choice."""
+
+    arms: Int[Array, " T"]
+    diagnostics: dict[str, Num[Array, " T"]]
+
+
+class Carry(NamedTuple):
+    """What the scan carries: ``pulls`` are N_i(t-1), ``record`` has a row for each checkpoint."""
+
+    state: Any
+    pulls: Int[Array, " K"]
+    pending: Pending
+    record: dict[str, Any]
+
+
+def simulate(
+    key: Any, instance: Instance, policy: Policy, *, horizon: int, checkpoints: Sequence[int] | None = None
+) -> Run:
+    """One run of ``policy`` on ``instance``.
+
+    Works under ``jit``, ``vmap`` (over keys, instances, hyperparameters), ``shard_map`` and inside a ``scan``. A new
+    number compiles nothing; a new horizon, number of arms or number of checkpoints does.
+
+    Args:
+        key: a key of ``jax.random``, typed or raw, or a whole number below 2^32.
+        instance: the problem.
+        policy: how arms are chosen.
+        horizon: number of rounds T >= 1.
+        checkpoints: the rounds (1..T, increasing) to report; by default about 200, evenly spaced, the last is T.
+
+    Raises:
+        TypeError, ValueError: an argument that is not what it should be, named, before anything is compiled.
+        TypeError: an attempt to differentiate (arms are chosen by an argmax: the derivative of a run is no use).
+    """
+    words = tape.words(key)
+    rounds, slots = plan(instance, policy, horizon, checkpoints)
+    return checked(Run(rounds, *_simulate(words, instance, policy, slots, size=len(rounds))), policy)
+
+
+def replay(rewards: Any, delays: Any, policy: Policy) -> Trace:
+    """The arms that ``policy`` pulls when round and arm decide what a pull gives.
+
+    Args:
+        rewards: [T, K], in [0, 1]: the reward of arm i if it is pulled in round t.
+        delays: [T, K], whole numbers >= 0: its delay; ``jaxbandit.NEVER`` or infinity if it never arrives.
+        policy: how arms are chosen.
+
+    Raises:
+        TypeError: delays that are not whole numbers.
+        ValueError: tables of different or wrong shapes, rewards outside [0, 1], delays that are negative.
+    """
+    rewards = _checks.floats("replay: rewards", rewards, "in [0, 1]", "rescale rewards to [0, 1]")
+    if not _checks.is_traced(delays):
+        delays = np.asarray(delays)
+        delays = np.where(delays >= NEVER, NEVER, delays)
+    delays = _checks.integers("replay: delays", delays, 0, NEVER, "use jaxbandit.NEVER for a lost reward")
+    if rewards.ndim != 2 or rewards.shape != delays.shape:
+        raise ValueError(
+            f"replay: rewards and delays must both have shape [T, K], got {rewards.shape} and {delays.shape}; "
+            "give one row a round, one column an arm"
+        )
+    check_policy(policy, rewards.shape[1], rewards.shape[0])
+    trace = _replay(rewards, delays, policy)
+    if not _checks.is_traced(trace) and (np.asarray(trace.arms) >= rewards.shape[1]).any():
+        raise _nan_error(policy)
+    return trace
+
+
+def plan(
+    instance: Instance, policy: Policy, horizon: int, checkpoints: Sequence[int] | None
+) -> tuple[Int[Array, " C"], Int[Array, " T"]]:
+    """Check the arguments of a run. The checkpoints, and for every round the first checkpoint not before it."""
+    if not isinstance(instance, Instance):
+        raise TypeError(f"instance must be a jaxbandit.Instance, got {instance!r}")
+    if len(instance.reward.batch_shape) > 1 or len(instance.delay.batch_shape) > 1:
+        raise ValueError(
+            f"instance must be a single problem, got reward laws of shape {instance.reward.batch_shape} and delay laws "
+            f"of shape {instance.delay.batch_shape}; use jax.vmap over the leading axis"
+        )
+    horizon = _checks.whole_number("horizon", horizon, 1, MAX_HORIZON, "give the number of rounds")
+    check_policy(policy, instance.num_arms, horizon)
+    if checkpoints is None:
+        rounds = np.unique(np.linspace(horizon / CHECKPOINTS, horizon, CHECKPOINTS).round().astype(np.int32))
+        rounds = rounds[rounds > 0]
+    else:
+        mend = f"give increasing rounds from 1 to {horizon}"
+        if _checks.is_traced(checkpoints):
+            raise TypeError(f"checkpoints cannot be traced; {mend}")
+        rounds = np.atleast_1d(np.asarray(checkpoints))
+        if rounds.ndim != 1 or rounds.size == 0 or rounds.dtype.kind not in "iu":
+            raise TypeError(f"checkpoints must be a list of whole numbers, got {checkpoints!r}; {mend}")
+        if rounds[0] < 1 or rounds[-1] > horizon or (np.diff(rounds.astype(np.int64)) <= 0).any():
+            raise ValueError(f"checkpoints must increase and lie in 1..{horizon}, got {checkpoints!r}; {mend}")
+    every = np.arange(1, horizon + 1)
+    slots = np.searchsorted(rounds, every)
+    return jnp.asarray(rounds, jnp.int32), jnp.asarray(slots, jnp.int32)
+
+
+def check_policy(policy: Policy, num_arms: int, horizon: int) -> None:
+    """Refuse what is not a policy, and a policy whose numbers are arrays of several: its scores have another shape."""
+    if not isinstance(policy, Policy):
+        raise TypeError(f"policy must be a jaxbandit.Policy, got {policy!r}")
+
+    def scores(policy: Policy) -> Array:
+        return policy.scores(policy.init(num_arms, horizon), jnp.ones((), jnp.int32), jax.random.key(0))
+
+    shape = jax.eval_shape(scores, policy).shape
+    if shape != (num_arms,):
+        raise ValueError(
+            f"policy {type(policy).__name__} gives scores of shape {shape} for {num_arms} arms; "
+            "give each of its numbers once, and use jax.vmap to try several"
+        )
+
+
+def checked(run: Run, policy: Policy) -> Run:
+    """``run``, after a look at whether every round pulled an arm."""
+    if not _checks.is_traced(run):
+        pulls, last = np.asarray(run.pulls[..., -1, :]), int(run.rounds[-1])
+        if (pulls.sum(axis=-1) != last).any():
+            raise _nan_error(policy)
+    return run
+
+
+def _nan_error(policy: Policy) -> ValueError:
+    return ValueError(f"policy {type(policy).__name__} gave a score that is NaN; use -inf for an arm not to be pulled")
+
+
+def choose(scores: Float[Array, " K"], pulls: Int[Array, " K"]) -> Int[Array, ""]:
+    """The arm with the highest score; of several, the one with the fewest pulls; of several, the lowest.
+
+    A NaN gives K, which is no arm: nothing is pulled, and ``checked`` finds the pull missing.
+    """
+    num_arms = scores.shape[0]
+    best = scores == jnp.max(scores)
+    fewest = jnp.min(jnp.where(best, pulls, NEVER))
+    arms = jnp.arange(num_arms, dtype=jnp.int32)
+    return jnp.min(jnp.where(best & (pulls == fewest), arms, num_arms))
+
+
+def _step(policy: Policy, draw: Draw, report: Report, key: tape.Words, carry: Carry, now: tuple[Array, Array]) -> Carry:
+    """Round t: score, choose, pull, file the reward, learn what arrives."""
+    t, slot = now
+    arm = choose(policy.scores(carry.state, t, tape.policy_key(key, t)), carry.pulls)
+    reward, delay = draw(t, arm, pick(carry.pulls, arm))
+    pull = Pull(arm=arm, reward=reward, delay=delay)
+    pulls = carry.pulls + one_hot(arm, carry.pulls.shape[0])
+    pending = carry.pending.add(t, pull, policy.wait(delay))
+    row = report(arm, pulls, policy.diagnostics(carry.state, t))
+    return Carry(
+        state=policy.update(carry.state, t, arm, pending.arriving(policy.observes, t + 1, pull)),
+        pulls=pulls,
+        pending=pending,
+        record=jax.tree.map(lambda rows, row: rows.at[slot].set(row), carry.record, row),
+    )
+
+
+def _scan(
+    policy: Policy, draw: Draw, report: Report, key: tape.Words, slots: Array, pending: Pending, size: int, inputs: Any
+) -> Any:
+    """All rounds. Row ``slots[t-1]`` of the record is written in round t, and the last round to write it stays."""
+    horizon, num_arms = slots.shape[0], pending.rewards.shape[1]
+    first, pulls = jnp.ones((), jnp.int32), jnp.zeros(num_arms, jnp.int32)
+    state = policy.init(num_arms, horizon)
+    row = report(first, pulls, policy.diagnostics(state, first))
+    record = jax.tree.map(lambda x: jnp.zeros((size, *x.shape), x.dtype), row)
+    carry = Carry(state=state, pulls=pulls, pending=pending, record=record)
+    rounds = jnp.arange(1, horizon + 1, dtype=jnp.int32)
+
+    def body(carry: Carry, now: tuple[Array, Array]) -> tuple[Carry, None]:
+        return _step(policy, draw, report, key, carry, now), None
+
+    return jax.lax.scan(body, _depending_on(inputs, carry), (rounds, slots))[0].record
+
+
+def rollout(
+    key: tape.Words, instance: Instance, policy: Policy, slots: Int[Array, " T"], *, size: int
+) -> tuple[Int[Array, "C K"], Float[Array, " C"], dict[str, Array]]:
+    """Pulls, regret and diagnostics of one run on the random tape."""
+    instance, policy = _path_only((instance, policy))
+    sample_reward, sample_delay = instance.reward.sampler(), instance.delay.sampler()
+
+    def draw(t: Array, arm: Array, n: Array) -> tuple[Array, Array]:
+        for_reward, for_delay = tape.uniforms(key, arm, n)
+        return sample_reward(for_reward, arm), sample_delay(for_delay, arm)
+
+    def report(arm: Array, pulls: Array, diagnostics: dict[str, Array]) -> tuple[Array, dict[str, Array]]:
+        return pulls, diagnostics
+
+    pending = Pending.empty(policy.observes, slots.shape[0], instance.num_arms, instance.reward.binary)
+    pulls, diagnostics = _scan(policy, draw, report, key, slots, pending, size, (key, instance, policy))
+    regret = jnp.sum(pulls.astype(instance.gaps.dtype) * instance.gaps, axis=-1)
+    return pulls, regret, diagnostics
+
+
+_simulate = jax.jit(rollout, static_argnames="size")
+
+
+@jax.jit
+def _replay(rewards: Float[Array, "T K"], delays: Int[Array, "T K"], policy: Policy) -> Trace:
+    rewards, delays, policy = _path_only((rewards, delays, policy))
+    horizon, num_arms = rewards.shape
+
+    def draw(t: Array, arm: Array, n: Array) -> tuple[Array, Array]:
+        return pick(rewards[t - 1], arm), pick(delays[t - 1], arm)
+
+    def report(arm: Array, pulls: Array, diagnostics: dict[str, Array]) -> Trace:
+        return Trace(arms=arm, diagnostics=diagnostics)
+
+    pending = Pending.empty(policy.observes, horizon, num_arms, binary=False)
+    key, slots = jnp.zeros(2, jnp.uint32), jnp.arange(horizon, dtype=jnp.int32)
+    return _scan(policy, draw, report, key, slots, pending, horizon, (rewards, delays, policy))
+
+
+def _depending_on(inputs: Any, carry: Any) -> Any:
+    """``carry``, the same numbers, but made to depend on all ``inputs``.
+
+    Inside ``shard_map`` a scan may only carry what varies over the mesh as its result does: here, as any input does.
+    """
+    nothing = sum((jnp.minimum(jnp.sum(leaf != leaf), 0) for leaf in jax.tree.leaves(inputs)), jnp.zeros((), jnp.int32))
+    return jax.tree.map(lambda x: jnp.where(nothing == 0, x, x), carry)
+
+
+@jax.custom_jvp
+def _path_only(inputs: Any) -> Any:
+    """``inputs``, of which nothing may be differentiated."""
+    return inputs
+
+
+@_path_only.defjvp
+def _path_only_jvp(primals: Any, tangents: Any) -> Any:
+    raise TypeError(
+        "a simulated run cannot be differentiated: arms are chosen by an argmax, so that the derivative of the regret "
+        "along one path leaves out how choices change, and is wrong for the expected regret; take differences of two "
+        "runs with the same key, or put jax.lax.stop_gradient around the arguments of simulate"
+    )

@@ -1,0 +1,90 @@
+"""Reductions over seeds: the leading axis of what ``simulate_batch`` gives."""
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Real
+
+from jaxbandit import _checks
+
+
+class MeanCI(NamedTuple):
+    """A mean over seeds with its standard error and a confidence interval."""
+
+    mean: Float[Array, "*rest"]
+    low: Float[Array, "*rest"]
+    high: Float[Array, "*rest"]
+    standard_error: Float[Array, "*rest"]
+
+
+def _values(name: str, values: Real[Array | np.ndarray, "seeds *rest"], least: int) -> Float[Array, "seeds *rest"]:
+    values = jnp.asarray(values)
+    if values.ndim == 0 or values.shape[0] < least:
+        raise ValueError(
+            f"{name}: values need at least {least} seed(s) along their first axis, got shape {values.shape}; "
+            "pass an array of simulate_batch, such as runs.regret"
+        )
+    return values.astype(jnp.promote_types(values.dtype, float))
+
+
+def _open_interval(name: str, x: float) -> None:
+    if not 0 < x < 1:
+        raise ValueError(f"{name}: level must lie between 0 and 1, got {x}; 0.95 is usual")
+
+
+def mean_ci(values: Real[Array | np.ndarray, "seeds *rest"], *, level: float = 0.95) -> MeanCI:
+    """Mean over seeds with Student's confidence interval, ``mean ± t s / sqrt(n)``.
+
+    ``s`` is the standard deviation with n - 1, ``t`` the quantile of Student's law with n - 1 degrees of freedom.
+
+    Args:
+        values: one entry a seed along the first axis, such as ``runs.regret``.
+        level: probability that the interval covers the expectation.
+
+    Raises:
+        ValueError: fewer than two seeds, or a level outside (0, 1).
+    """
+    from scipy.special import stdtrit  # SciPy comes with JAX; imported here to keep ``import jaxbandit`` light
+
+    values = _values("mean_ci", values, 2)
+    _open_interval("mean_ci", level)
+    seeds = values.shape[0]
+    mean = jnp.mean(values, axis=0)
+    standard_error = jnp.std(values, axis=0, ddof=1) / np.sqrt(seeds).item()
+    half = standard_error * float(stdtrit(seeds - 1, (1 + level) / 2))
+    return MeanCI(mean=mean, low=mean - half, high=mean + half, standard_error=standard_error)
+
+
+def quantiles(values: Real[Array | np.ndarray, "seeds *rest"], q: Any) -> Float[Array, "Q *rest"]:
+    """Quantiles over seeds, linear between order statistics: row j is the ``q[j]``-quantile.
+
+    Raises:
+        ValueError: no seeds, or a q outside [0, 1].
+    """
+    values = _values("quantiles", values, 1)
+    q = _checks.floats("quantiles: q", q, "in [0, 1]", "0.5 is the median")
+    return jnp.quantile(values, jnp.atleast_1d(q), axis=0)
+
+
+def paired_difference(
+    first: Real[Array | np.ndarray, "seeds *rest"],
+    second: Real[Array | np.ndarray, "seeds *rest"],
+    *,
+    level: float = 0.95,
+) -> MeanCI:
+    """``mean_ci(first - second)``, for two batches with the same key.
+
+    Run i of both has the same luck (the n-th pull of an arm gives the same reward after the same delay), so that the
+    difference varies much less than either batch.
+
+    Raises:
+        ValueError: batches of different shapes, or as for ``mean_ci``.
+    """
+    first, second = _values("paired_difference", first, 2), _values("paired_difference", second, 2)
+    if first.shape != second.shape:
+        raise ValueError(
+            f"paired_difference: both batches need the same shape, got {first.shape} and {second.shape}; "
+            "run both with the same key, seeds and checkpoints"
+        )
+    return mean_ci(first - second, level=level)

@@ -1,0 +1,61 @@
+"""One small example of every public law and policy: a class in ``__all__`` that is missing here fails the tests."""
+
+import inspect
+from typing import Any
+
+import pytest
+
+import jaxbandit as jb
+
+NUM_ARMS = 3
+
+REWARDS: dict[str, jb.RewardLaw] = {
+    "Bernoulli": jb.Bernoulli([0.2, 0.5, 0.9]),
+    "Deterministic": jb.Deterministic([0.2, 0.5, 0.9]),
+    "Discrete": jb.Discrete([0.0, 0.3, 1.0], [[0.5, 0.25, 0.25], [0.1, 0.2, 0.7], [0.0, 0.0, 1.0]]),
+    "TruncatedNormal": jb.TruncatedNormal([0.2, 0.5, 1.3], [0.1, 0.4, 0.2]),
+    "PerArm": jb.PerArm([jb.Bernoulli(0.3), jb.TruncatedNormal(0.5, 0.2), jb.Deterministic(0.4)]),
+}
+
+DELAYS: dict[str, jb.DelayLaw] = {
+    "Pareto": jb.Pareto([0.3, 1.0, 2.5]),
+    "Constant": jb.Constant([0, 7, jb.NEVER]),
+    "NoDelay": jb.NoDelay(NUM_ARMS),
+    "Geometric": jb.Geometric([0.0, 3.0, 500.0]),
+    "DiscreteUniform": jb.DiscreteUniform([0, 3, 5], [0, 9, 500]),
+    "LogNormal": jb.LogNormal([1.0, 20.0, 300.0], [0.5, 1.0, 2.0]),
+    "Weibull": jb.Weibull([2.0, 20.0, 5.0], [0.5, 1.0, 0.3]),
+    "Empirical": jb.Empirical(
+        [0, 4, 30, jb.NEVER], [[0.5, 0.25, 0.25, 0.0], [0.1, 0.2, 0.3, 0.4], [0.0, 0.0, 1.0, 0.0]]
+    ),
+    "Mixture": jb.Mixture([jb.Pareto([0.3, 0.6, 0.9]), jb.Geometric(3.0)], [0.3, 0.7]),
+    "Lossy": jb.Lossy(jb.Pareto([0.3, 1.0, 2.5]), [0.0, 0.2, 1.0]),
+    "PerArm": jb.PerArm([jb.NoDelay(1), jb.Lossy(jb.Pareto(0.3), 0.1), jb.Weibull(20.0, 0.5)]),
+}
+
+POLICIES: dict[str, jb.Policy] = {
+    "UCB1": jb.UCB1(),
+    "PatientBandits": jb.PatientBandits(0.3),
+    "PatientBandits schedule": jb.PatientBandits(jb.corollary1_alpha, bonus_scale=0.5),
+    "AdaptPatientBandits": jb.AdaptPatientBandits(c=0.8, alpha_min=0.4, mean_min=0.1, lcb_scale=0.0),
+    "DUCB": jb.DUCB(window=20, cdf=jb.Pareto(0.7), warmup="window"),
+    "DUCB uncensored": jb.DUCB(window=None, cdf=jb.Geometric(8.0)),
+    "DKLUCB": jb.DKLUCB(window=20, cdf=jb.Pareto(0.7)),
+    "Discarding": jb.Discarding(window=15),
+    "DelayedUCB1": jb.DelayedUCB1(),
+    "Uniform": jb.Uniform(),
+}
+
+
+def public(kind: type) -> set[str]:
+    """Names of the concrete classes of this kind in ``jaxbandit.__all__``."""
+    members = ((name, getattr(jb, name)) for name in jb.__all__)
+    return {name for name, x in members if inspect.isclass(x) and issubclass(x, kind) and not inspect.isabstract(x)}
+
+
+def each(examples: dict[str, Any], argument: str) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize(argument, examples.values(), ids=examples.keys())
+
+
+def instance() -> jb.Instance:
+    return jb.Instance(REWARDS["Bernoulli"], DELAYS["Pareto"])
