@@ -13,7 +13,7 @@ from jaxtyping import Array, Int
 from jaxbandit import _checks, tape
 from jaxbandit.instance import Instance
 from jaxbandit.policies.base import Policy
-from jaxbandit.simulate import Run, checked, plan, rollout
+from jaxbandit.simulate import Run, checked, plan, rollout, start
 
 CACHE_BYTES = 8 * 2**20
 MEMORY_BYTES = 2**30
@@ -50,11 +50,12 @@ def simulate_batch(
     if chunk is not None:
         chunk = _checks.whole_number("chunk", chunk, 1, 2**31 - 1, "give the number of runs at a time")
     inputs, size = (words, instance, policy, slots), len(rounds)
+    bytes_per_run = _carried_bytes(instance, policy, int(horizon), size)
     if _checks.is_traced(inputs):
-        layout = _layout(inputs, size, seeds, chunk, 1, jax.default_backend())
+        layout = _layout(bytes_per_run, seeds, chunk, 1, jax.default_backend())
         return Run(rounds, *_first(_chunks(layout.indices(), *inputs, size=size), seeds))
     devices = _devices()
-    layout = _layout(inputs, size, seeds, chunk, len(devices), devices[0].platform)
+    layout = _layout(bytes_per_run, seeds, chunk, len(devices), devices[0].platform)
     mesh = Mesh(np.array(devices), ("seeds",))
     inputs = jax.device_put(inputs, NamedSharding(mesh, PartitionSpec()))
     result = _on_devices(layout.indices(), *inputs, size=size, mesh=mesh)
@@ -74,11 +75,10 @@ class Layout(NamedTuple):
         return jnp.arange(self.devices * self.chunks * self.lanes, dtype=jnp.int32).reshape(self)
 
 
-def _layout(inputs: Any, size: int, seeds: int, chunk: int | None, devices: int, platform: str) -> Layout:
+def _layout(bytes_per_run: int, seeds: int, chunk: int | None, devices: int, platform: str) -> Layout:
     """Equal chunks, so that fewer runs than there are chunks are computed in vain."""
     share = -(-seeds // devices)
     if chunk is None:
-        bytes_per_run = _carried_bytes(inputs, size)
         chunk = max(MEMORY_BYTES // bytes_per_run, 1)
         if platform == "cpu":
             low, high = CPU_LANES
@@ -87,11 +87,10 @@ def _layout(inputs: Any, size: int, seeds: int, chunk: int | None, devices: int,
     return Layout(devices=devices, chunks=chunks, lanes=-(-share // chunks))
 
 
-def _carried_bytes(inputs: Any, size: int) -> int:
-    """Bytes of the largest loop state in one run: what its scan carries."""
-    jaxpr = jax.make_jaxpr(partial(rollout, size=size))(*inputs)
-    scans = [eqn for eqn in jaxpr.eqns if eqn.primitive.name == "scan"]
-    return max(sum(v.aval.size * v.aval.dtype.itemsize for v in eqn.outvars) for eqn in scans)
+def _carried_bytes(instance: Instance, policy: Policy, horizon: int, size: int) -> int:
+    """Bytes of what the scan of one run carries."""
+    carry = jax.eval_shape(partial(start, horizon=horizon, size=size), instance, policy)
+    return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(carry))
 
 
 def _devices() -> list[Any]:

@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, Int
 
 from jaxbandit import _checks
 from jaxbandit._checks import NEVER
-from jaxbandit.laws import DelayLaw, pick
+from jaxbandit.laws import DelayLaw, comparable, pick
 from jaxbandit.tables import Table
 
 
@@ -48,10 +48,10 @@ def _with_never(law: DelayLaw, m: Any, log_pmf: Array) -> Float[Array, "..."]:
 
 def _mean_of_ceil(law: DelayLaw, integral_beyond: Callable[[float], Array], first: int = 4096) -> Float[Array, "*K"]:
     """``E D = sum of P(D > m) over m >= 0``: term by term at first, then by the Euler-Maclaurin formula."""
-    ages = jnp.arange(first, dtype=float).reshape((first,) + (1,) * len(law.batch_shape))
+    terms = jax.vmap(law.survival)(jnp.arange(first, dtype=float))
     at_end = law.survival(float(first))
     slope = (law.survival(first + 1.0) - law.survival(first - 1.0)) / 2
-    return jnp.sum(law.survival(ages), axis=0) + integral_beyond(float(first)) + at_end / 2 - slope / 12
+    return jnp.sum(terms, axis=0) + integral_beyond(float(first)) + at_end / 2 - slope / 12
 
 
 class Pareto(DelayLaw):
@@ -117,13 +117,15 @@ class Constant(DelayLaw):
         return jnp.where(self.delay < NEVER, self.delay.astype(float), jnp.inf)
 
     def survival(self, x: Any) -> Float[Array, "*K"]:
-        return (self.delay > x).astype(float)
+        delay, x = comparable(self.delay, x)
+        return (delay > x).astype(float)
 
     def isf(self, u: Float[Array, "..."]) -> Int[Array, "*K"]:
         return jnp.broadcast_to(self.delay, jnp.broadcast_shapes(jnp.shape(u), self.delay.shape))
 
     def log_prob(self, x: Any) -> Float[Array, "*K"]:
-        return jnp.where(self.delay == x, 0.0, -jnp.inf)
+        delay, x = comparable(self.delay, x)
+        return jnp.where(delay == x, 0.0, -jnp.inf)
 
 
 class NoDelay(DelayLaw):
@@ -181,19 +183,22 @@ class Geometric(DelayLaw):
 
     @property
     def _log_ratio(self) -> Float[Array, "*K"]:
-        return -jnp.log1p(1 / self.mean)
+        """``log(mean / (1 + mean))``, where a mean of 0 gets the lowest float: 0 times it is 0."""
+        positive = self.mean > 0
+        lowest = jnp.finfo(self.mean.dtype).min
+        return jnp.where(positive, -jnp.log1p(1 / jnp.where(positive, self.mean, 1)), lowest)
 
     def survival(self, x: Any) -> Float[Array, "*K"]:
         m = jnp.floor(jnp.asarray(x, dtype=self.mean.dtype))
-        return jnp.where(m < 0, 1, jnp.exp(self._log_ratio * (jnp.maximum(m, 0) + 1)))
+        first = self.mean / (1 + self.mean)
+        return jnp.where(m < 0, 1, first * jnp.exp(self._log_ratio * jnp.maximum(m, 0)))
 
     def isf(self, u: Float[Array, "..."]) -> Int[Array, "*K"]:
         return _whole(jnp.log(u) / self._log_ratio)
 
     def log_prob(self, x: Any) -> Float[Array, "*K"]:
         m = jnp.maximum(jnp.asarray(x, dtype=self.mean.dtype), 0)
-        waited = jnp.where(m > 0, m * jnp.where(m > 0, self._log_ratio, 0), 0)
-        return _with_never(self, x, waited - jnp.log1p(self.mean))
+        return _with_never(self, x, m * self._log_ratio - jnp.log1p(self.mean))
 
 
 class DiscreteUniform(DelayLaw):
@@ -234,7 +239,8 @@ class DiscreteUniform(DelayLaw):
         return self.high + 1 - jnp.ceil(u * self._size).astype(jnp.int32)
 
     def log_prob(self, x: Any) -> Float[Array, "*K"]:
-        inside = (self.low <= x) & (x <= self.high)
+        low, x = comparable(self.low, x)
+        inside = (low <= x) & (x <= self.high.astype(low.dtype))
         return jnp.where(inside, -jnp.log(self._size), -jnp.inf)
 
 
@@ -359,9 +365,7 @@ class Empirical(DelayLaw):
 
     @property
     def mean(self) -> Float[Array, "*K"]:
-        values = jnp.where(self.table.values < NEVER, self.table.values.astype(float), jnp.inf)
-        terms = jnp.where(self.table.probabilities > 0, self.table.probabilities * values, 0)
-        return jnp.sum(terms, axis=-1)
+        return self.table.mean(jnp.where(self.table.values < NEVER, self.table.values.astype(float), jnp.inf))
 
     def survival(self, x: Any) -> Float[Array, "*K"]:
         return self.table.survival(x)
@@ -479,7 +483,7 @@ class Mixture(DelayLaw):
         quantiles = jnp.stack([jnp.broadcast_to(law.isf(u), shape) for law in self.laws])
         low, high = jnp.min(quantiles, axis=0), jnp.max(quantiles, axis=0)
 
-        def halve(_: int, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
+        def halve(_: Any, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
             low, high = bounds
             middle = low + (high - low) // 2
             beyond = self.survival(middle) >= u

@@ -25,6 +25,13 @@ def pick(values: Shaped[Array, "*K"], arm: Int[Array, ""]) -> Shaped[Array, ""]:
     return chosen
 
 
+def comparable(values: Shaped[Array, "..."], x: Any) -> tuple[Array, Array]:
+    """``values`` and ``x`` in one type, to be compared: that of ``x`` if it is a float, else that of ``values``."""
+    x = jnp.asarray(x)
+    dtype = x.dtype if jnp.issubdtype(x.dtype, jnp.floating) else values.dtype
+    return values.astype(dtype), x.astype(dtype)
+
+
 def is_arm(arm: Int[Array, ""], num_arms: int) -> Bool[Array, " K"]:
     """True at ``arm``."""
     return jnp.arange(num_arms, dtype=jnp.int32) == arm

@@ -99,7 +99,7 @@ class Discrete(RewardLaw):
 
     @property
     def mean(self) -> Float[Array, "*K"]:
-        return jnp.sum(self.table.probabilities * self.table.values, axis=-1)
+        return self.table.mean(self.table.values)
 
     def survival(self, x: Any) -> Float[Array, "*K"]:
         return self.table.survival(x)

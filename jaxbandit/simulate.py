@@ -1,6 +1,7 @@
 """One run: the one step, and the one scan over the rounds."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -137,19 +138,37 @@ def plan(
 
 
 def check_policy(policy: Policy, num_arms: int, horizon: int) -> None:
-    """Refuse what is not a policy, and a policy whose numbers are arrays of several: its scores have another shape."""
+    """Refuse what is not a policy, one whose numbers are arrays of several, and one that breaks its protocol."""
     if not isinstance(policy, Policy):
         raise TypeError(f"policy must be a jaxbandit.Policy, got {policy!r}")
+    name = type(policy).__name__
+    several = {jnp.shape(leaf) for leaf in jax.tree.leaves(policy)} - {()}
+    hint = f"; it holds arrays of shape {sorted(several)}: to try several numbers, use jax.vmap" if several else ""
+    try:
+        scores, before, after = jax.eval_shape(partial(_one_round, num_arms=num_arms, horizon=horizon), policy)
+    except (TypeError, ValueError) as error:
+        if several:
+            raise ValueError(f"policy {name} cannot score {num_arms} arms ({error}){hint}") from error
+        raise
+    if scores.shape != (num_arms,):
+        raise ValueError(f"policy {name} gives scores of shape {scores.shape} for {num_arms} arms{hint}")
+    if jax.tree.structure(before) != jax.tree.structure(after) or not jax.tree.all(jax.tree.map(_alike, before, after)):
+        raise TypeError(f"policy {name}: update must return a state like init's, {before}, got {after}{hint}")
 
-    def scores(policy: Policy) -> Array:
-        return policy.scores(policy.init(num_arms, horizon), jnp.ones((), jnp.int32), jax.random.key(0))
 
-    shape = jax.eval_shape(scores, policy).shape
-    if shape != (num_arms,):
-        raise ValueError(
-            f"policy {type(policy).__name__} gives scores of shape {shape} for {num_arms} arms; "
-            "give each of its numbers once, and use jax.vmap to try several"
-        )
+def _alike(x: Any, y: Any) -> bool:
+    return x.shape == y.shape and x.dtype == y.dtype
+
+
+@partial(jax.jit, static_argnames=("num_arms", "horizon"))
+def _one_round(policy: Policy, *, num_arms: int, horizon: int) -> tuple[Array, Any, Any]:
+    """Scores, state before and state after a round: for its shapes only (jit remembers them)."""
+    t, arm = jnp.ones((), jnp.int32), jnp.zeros((), jnp.int32)
+    state = jax.tree.map(jnp.asarray, policy.init(num_arms, horizon))
+    pull = Pull(arm=arm, reward=jnp.ones(()), delay=policy.wait(t))
+    seen = Pending.empty(policy.observes, horizon, num_arms, binary=False).arriving(policy.observes, t, pull)
+    scores = policy.scores(state, t, tape.policy_key(jnp.zeros(2, jnp.uint32), t))
+    return scores, state, jax.tree.map(jnp.asarray, policy.update(state, t, arm, seen))
 
 
 def checked(run: Run, policy: Policy) -> Run:
@@ -190,26 +209,44 @@ def _step(policy: Policy, draw: Draw, report: Report, key: tape.Words, carry: Ca
         state=policy.update(carry.state, t, arm, pending.arriving(policy.observes, t + 1, pull)),
         pulls=pulls,
         pending=pending,
-        record=jax.tree.map(lambda rows, row: rows.at[slot].set(row), carry.record, row),
+        record=jax.tree.map(lambda rows, row: rows.at[slot].set(row, mode="drop"), carry.record, row),
     )
 
 
-def _scan(
-    policy: Policy, draw: Draw, report: Report, key: tape.Words, slots: Array, pending: Pending, size: int, inputs: Any
-) -> Any:
-    """All rounds. Row ``slots[t-1]`` of the record is written in round t, and the last round to write it stays."""
-    horizon, num_arms = slots.shape[0], pending.rewards.shape[1]
+def _start(policy: Policy, report: Report, horizon: int, num_arms: int, size: int, binary: bool) -> Carry:
     first, pulls = jnp.ones((), jnp.int32), jnp.zeros(num_arms, jnp.int32)
-    state = policy.init(num_arms, horizon)
+    state = jax.tree.map(jnp.asarray, policy.init(num_arms, horizon))
     row = report(first, pulls, policy.diagnostics(state, first))
-    record = jax.tree.map(lambda x: jnp.zeros((size, *x.shape), x.dtype), row)
-    carry = Carry(state=state, pulls=pulls, pending=pending, record=record)
-    rounds = jnp.arange(1, horizon + 1, dtype=jnp.int32)
+    return Carry(
+        state=state,
+        pulls=pulls,
+        pending=Pending.empty(policy.observes, horizon, num_arms, binary),
+        record=jax.tree.map(lambda x: jnp.zeros((size, *x.shape), x.dtype), row),
+    )
+
+
+def _scan(policy: Policy, draw: Draw, report: Report, key: tape.Words, slots: Int[Array, " T"], start: Carry) -> Any:
+    """All rounds. Row ``slots[t-1]`` of the record is written in round t, and the last round to write it stays."""
 
     def body(carry: Carry, now: tuple[Array, Array]) -> tuple[Carry, None]:
         return _step(policy, draw, report, key, carry, now), None
 
-    return jax.lax.scan(body, _depending_on(inputs, carry), (rounds, slots))[0].record
+    rounds = jnp.arange(1, slots.shape[0] + 1, dtype=jnp.int32)
+    return jax.lax.scan(body, start, (rounds, slots))[0].record
+
+
+def _keep_pulls(arm: Array, pulls: Array, diagnostics: dict[str, Array]) -> tuple[Array, dict[str, Array]]:
+    return pulls, diagnostics
+
+
+def _keep_arms(arm: Array, pulls: Array, diagnostics: dict[str, Array]) -> Trace:
+    return Trace(arms=arm, diagnostics=diagnostics)
+
+
+@partial(jax.jit, static_argnames=("horizon", "size"))
+def start(instance: Instance, policy: Policy, *, horizon: int, size: int) -> Carry:
+    """What the scan of a run on ``instance`` starts from."""
+    return _start(policy, _keep_pulls, horizon, instance.num_arms, size, instance.reward.binary)
 
 
 def rollout(
@@ -223,13 +260,13 @@ def rollout(
         for_reward, for_delay = tape.uniforms(key, arm, n)
         return sample_reward(for_reward, arm), sample_delay(for_delay, arm)
 
-    def report(arm: Array, pulls: Array, diagnostics: dict[str, Array]) -> tuple[Array, dict[str, Array]]:
-        return pulls, diagnostics
-
-    pending = Pending.empty(policy.observes, slots.shape[0], instance.num_arms, instance.reward.binary)
-    pulls, diagnostics = _scan(policy, draw, report, key, slots, pending, size, (key, instance, policy))
-    regret = jnp.sum(pulls.astype(instance.gaps.dtype) * instance.gaps, axis=-1)
-    return pulls, regret, diagnostics
+    carry = start(instance, policy, horizon=slots.shape[0], size=size)
+    carry = _depending_on((key, instance, policy), carry)
+    pulls, diagnostics = _scan(policy, draw, _keep_pulls, key, slots, carry)
+    # No product is negative: the maximum only keeps the compiler from fusing product and sum into one rounding, which
+    # it would do in some surrounding programs and not in others.
+    products = jnp.maximum(pulls.astype(instance.gaps.dtype) * instance.gaps[None], 0)
+    return pulls, jnp.sum(products, axis=-1), diagnostics
 
 
 _simulate = jax.jit(rollout, static_argnames="size")
@@ -243,12 +280,10 @@ def _replay(rewards: Float[Array, "T K"], delays: Int[Array, "T K"], policy: Pol
     def draw(t: Array, arm: Array, n: Array) -> tuple[Array, Array]:
         return pick(rewards[t - 1], arm), pick(delays[t - 1], arm)
 
-    def report(arm: Array, pulls: Array, diagnostics: dict[str, Array]) -> Trace:
-        return Trace(arms=arm, diagnostics=diagnostics)
-
-    pending = Pending.empty(policy.observes, horizon, num_arms, binary=False)
+    carry = _start(policy, _keep_arms, horizon, num_arms, size=horizon, binary=False)
+    carry = _depending_on((rewards, delays, policy), carry)
     key, slots = jnp.zeros(2, jnp.uint32), jnp.arange(horizon, dtype=jnp.int32)
-    return _scan(policy, draw, report, key, slots, pending, horizon, (rewards, delays, policy))
+    return _scan(policy, draw, _keep_arms, key, slots, carry)
 
 
 def _depending_on(inputs: Any, carry: Any) -> Any:
@@ -256,8 +291,8 @@ def _depending_on(inputs: Any, carry: Any) -> Any:
 
     Inside ``shard_map`` a scan may only carry what varies over the mesh as its result does: here, as any input does.
     """
-    nothing = sum((jnp.minimum(jnp.sum(leaf != leaf), 0) for leaf in jax.tree.leaves(inputs)), jnp.zeros((), jnp.int32))
-    return jax.tree.map(lambda x: jnp.where(nothing == 0, x, x), carry)
+    condition = jnp.stack([jnp.any(leaf != leaf) for leaf in jax.tree.leaves(inputs)]).any()
+    return jax.tree.map(lambda x: jnp.where(condition, x, x), carry)
 
 
 @jax.custom_jvp

@@ -25,7 +25,7 @@ def _values(name: str, values: Real[Array | np.ndarray, "seeds *rest"], least: i
             f"{name}: values need at least {least} seed(s) along their first axis, got shape {values.shape}; "
             "pass an array of simulate_batch, such as runs.regret"
         )
-    return values.astype(jnp.promote_types(values.dtype, float))
+    return values if jnp.issubdtype(values.dtype, jnp.floating) else values.astype(float)
 
 
 def _open_interval(name: str, x: float) -> None:

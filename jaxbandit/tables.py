@@ -1,5 +1,6 @@
 """A law with finitely many values, given as a table: what ``Discrete`` rewards and ``Empirical`` delays share."""
 
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -8,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Shaped
 
 from jaxbandit import _checks
-from jaxbandit.laws import pick
+from jaxbandit.laws import comparable, pick
 
 
 class Table(eqx.Module):
@@ -46,16 +47,32 @@ class Table(eqx.Module):
         return self.probabilities.shape[:-1]
 
     def survival(self, x: Any) -> Float[Array, "*K"]:
-        above = self.values > jnp.asarray(x)[..., None]
-        return jnp.sum(jnp.where(above, self.probabilities, 0), axis=-1)
-
-    def isf(self, u: Float[Array, "..."]) -> Shaped[Array, "*K"]:
-        index = jnp.sum(self.beyond >= jnp.asarray(u)[..., None], axis=-1)
-        return self.values[index]
+        return self._total(x, jnp.greater)
 
     def log_prob(self, x: Any) -> Float[Array, "*K"]:
-        here = self.values == jnp.asarray(x)[..., None]
-        return jnp.log(jnp.sum(jnp.where(here, self.probabilities, 0), axis=-1))
+        return jnp.log(self._total(x, jnp.equal))
+
+    def _total(self, x: Any, relation: Callable[[Array, Array], Array]) -> Float[Array, "*K"]:
+        """The probability of the values that stand in ``relation`` to x."""
+        x, probabilities = self._align(x, self.probabilities)
+        values = jnp.expand_dims(self.values, tuple(range(x.ndim - 1)))
+        return jnp.sum(jnp.where(relation(*comparable(values, x)), probabilities, 0), axis=-1)
+
+    def mean(self, of: Float[Array, " n"]) -> Float[Array, "*K"]:
+        """The mean of what each value stands for."""
+        of = jnp.broadcast_to(of, self.probabilities.shape)
+        return jnp.sum(jnp.where(self.probabilities > 0, self.probabilities * of, 0), axis=-1)
+
+    def isf(self, u: Float[Array, "..."]) -> Shaped[Array, "*K"]:
+        u, beyond = self._align(u, self.beyond)
+        return self.values[jnp.sum(beyond >= u, axis=-1)]
+
+    def _align(self, x: Any, table: Float[Array, "*K n"]) -> tuple[Array, Float[Array, "..."]]:
+        """``x`` with a last axis of 1 beside a ``table`` of as many axes: nothing is left to promote."""
+        x = jnp.asarray(x)
+        rank = max(x.ndim, len(self.shape))
+        x = jnp.expand_dims(x, (*range(rank - x.ndim), rank))
+        return x, jnp.expand_dims(table, tuple(range(rank - len(self.shape))))
 
     def draw(self, u: Float[Array, ""], arm: Int[Array, ""]) -> Shaped[Array, ""]:
         """One value for one arm by binary search: what ``isf`` gives, without a pass over the table."""

@@ -1,8 +1,12 @@
-"""The suite passes in four settings, one a run: ``pytest --setting x64``."""
+"""The suite passes in four settings, one a run: ``pytest --setting x64``.
+
+``strict`` refuses implicit promotion of types and ranks, and checks every annotated shape and type at run time.
+"""
 
 import os
 
 import jax
+import jaxtyping
 import pytest
 
 SETTINGS = ("default", "x64", "strict", "devices")
@@ -19,6 +23,7 @@ def pytest_configure(config: pytest.Config) -> None:
     elif setting == "strict":
         jax.config.update("jax_numpy_dtype_promotion", "strict")
         jax.config.update("jax_numpy_rank_promotion", "raise")
+        jaxtyping.install_import_hook("jaxbandit", "beartype.beartype")
     elif setting == "devices":
         jax.config.update("jax_num_cpu_devices", 4)
     os.environ.setdefault("MPLBACKEND", "Agg")

@@ -1,9 +1,11 @@
 """One small example of every public law and policy: a class in ``__all__`` that is missing here fails the tests."""
 
 import inspect
+import re
 from typing import Any
 
 import pytest
+from jaxtyping import TypeCheckError
 
 import jaxbandit as jb
 
@@ -55,6 +57,17 @@ def public(kind: type) -> set[str]:
 
 def each(examples: dict[str, Any], argument: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(argument, examples.values(), ids=examples.keys())
+
+
+def refused(error: type[Exception], match: str) -> pytest.RaisesExc:
+    """``pytest.raises``; where annotations are checked at run time (setting ``strict``), they may speak up first."""
+
+    def check(raised: BaseException) -> bool:
+        return isinstance(raised, TypeCheckError) or (
+            isinstance(raised, error) and re.search(match, str(raised)) is not None
+        )
+
+    return pytest.raises((error, TypeCheckError), check=check)
 
 
 def instance() -> jb.Instance:

@@ -67,4 +67,5 @@ def _base(pulled: Float[Array, "R K"], block: Int[Array, ""], window: Int[Array,
         earlier = jax.lax.dynamic_slice_in_dim(pulled, b * BLOCK, BLOCK)
         return base + jnp.matmul(_young(ages, window, cdf), earlier, precision="highest")
 
-    return jax.lax.fori_loop(oldest, block, add, jnp.zeros((BLOCK, pulled.shape[1])))
+    nothing = 0 * pulled[:BLOCK]  # varies over the devices as ``pulled`` does, as the loop of a shard_map needs it
+    return jax.lax.fori_loop(oldest, block, add, nothing)
