@@ -79,6 +79,7 @@ def test_the_inverse_survival_function_inverts(law):
         assert ((before >= u * (1 - 1e-4)) | (m == 0))[finite].all()
 
 
+@pytest.mark.slow
 @each(DELAYS, "law")
 @pytest.mark.parametrize("arm", range(NUM_ARMS))
 def test_tails_down_to_1e_7_are_resolved(law, arm):
@@ -127,6 +128,7 @@ def test_probabilities_of_delays_sum_to_one(law):
     assert np.isneginf(np.broadcast_to(law.log_prob(-1), (NUM_ARMS,))).all()
 
 
+@pytest.mark.slow
 @each(DELAYS, "law")
 def test_log_probabilities_are_stable_up_to_age_1e6(law):
     """In float32, against the same formulas in double precision."""

@@ -35,7 +35,7 @@ def policy_of(name: str, params: dict[str, Any]) -> jb.Policy:
     return kind(params["window"], jb.Pareto(0.7), warmup=WARMUPS[params["warmup"]])
 
 
-@pytest.mark.parametrize("x64", [False, True], ids=["float32", "x64"])
+@pytest.mark.parametrize("x64", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["float32", "x64"])
 @pytest.mark.parametrize("case", INDEX)
 def test_the_arms_of_every_case_are_pulled(case: str, x64: bool):
     with jax.enable_x64(x64):
@@ -92,6 +92,7 @@ def tables(kind: str, num_arms: int, horizon: int, seed: int) -> tuple[np.ndarra
 KINDS = ("random", "no delay", "all zero", "all one", "never", "graded rewards")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", PAIRS)
 def test_the_arms_of_the_plain_reference_are_pulled(name: str, kind: str):
@@ -103,6 +104,7 @@ def test_the_arms_of_the_plain_reference_are_pulled(name: str, kind: str):
             np.testing.assert_array_equal(trace.arms, reference.play(index, rewards, delays))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("num_arms", [1, 2, 3, 5])
 @pytest.mark.parametrize(("c", "alpha_min"), [(1.0, 0.2), (0.3, 0.6), (0.8, 0.4)])

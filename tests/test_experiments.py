@@ -1,0 +1,108 @@
+"""The experiments, as a user runs them."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from experiments import __main__ as command
+from experiments import comparison, fig2, fig3, fig5
+from experiments.report import Claim
+
+
+@pytest.fixture(autouse=True)
+def one_device(monkeypatch):
+    """The command sets the number of devices, which a running JAX cannot change."""
+    monkeypatch.setattr(command.jax.config, "update", lambda name, value: None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", command.NAMES)
+def test_an_experiment_leaves_a_picture_its_numbers_and_its_verdicts(name, tmp_path, capsys):
+    assert command.main([name, "--quick", "--seeds", "3", "--horizon", "250", "--out", str(tmp_path)]) == 0
+    for ending in ("png", "pdf"):
+        assert (tmp_path / f"{name}.{ending}").stat().st_size > 5000
+    with (tmp_path / f"{name}.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert all(float(row["low"]) <= float(row["regret"]) <= float(row["high"]) for row in rows)
+    assert {row["seeds"] for row in rows} == {"3"}
+    record = json.loads((tmp_path / f"{name}.json").read_text())
+    assert record["experiment"] == name
+    assert record["settings"]["seeds"] == 3
+    assert record["versions"]["jax"]
+    assert record["devices"]
+    assert record["wall_time_s"] > 0
+    printed = capsys.readouterr()
+    for claim in record["claims"]:
+        assert claim["measured"]
+        assert f"{'holds' if claim['holds'] else 'does not hold'}: {claim['text'][:40]}" in printed.out
+    assert "runs/s" in printed.err
+
+
+def test_the_list_and_the_help_say_what_each_experiment_does(capsys):
+    assert command.main(["list"]) == 0
+    listed = capsys.readouterr().out
+    with pytest.raises(SystemExit) as stop:
+        command.main(["--help"])
+    assert stop.value.code == 0
+    helped = capsys.readouterr().out
+    for name in command.NAMES:
+        assert command.describe(name) in listed
+        assert command.describe(name) in helped
+
+
+def test_a_folder_that_cannot_be_written_is_found_out_before_the_runs(tmp_path, capsys):
+    file = tmp_path / "file"
+    file.write_text("")
+    for out in (file, file / "below"):
+        assert command.main(["fig2", "--out", str(out)]) == 2
+        printed = capsys.readouterr()
+        assert "cannot be written" in printed.err
+        assert "runs" not in printed.err.replace("cannot", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["fig9"], "invalid choice: 'fig9'"),
+        (["fig2", "--seeds", "1"], "--seeds must be at least 2, got 1"),
+        (["fig2", "--horizon", "0"], "--horizon must be at least 10, got 0"),
+        (["fig2", "--seed", "4294967296"], "--seed must be from 0 to 2^32 - 1"),
+        (["fig2", "--seeds", "many"], "invalid int value: 'many'"),
+    ],
+)
+def test_arguments_out_of_range_are_refused(arguments, message, capsys):
+    with pytest.raises(SystemExit) as stop:
+        command.main(arguments)
+    assert stop.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_the_grids_are_as_fine_as_the_paper_s():
+    assert len(fig2.ALPHAS) >= 25
+    assert fig2.ALPHAS[[0, -1]].tolist() == [0.02, 0.5]
+    assert fig2.SEEDS == 400
+    assert len(fig3.GAPS) >= 20
+    assert fig3.GAPS[[0, -1]].tolist() == [0.02, 0.6]
+    assert fig3.SEEDS == 300
+    assert comparison.SEEDS == 400
+
+
+def test_ducb_ranks_the_arms_of_figure_5_rightly_from_m_92_on():
+    assert [fig5.ranks_rightly(m) for m in (10, 50, 91, 92, 100, 200)] == [False, False, False, True, True, True]
+
+
+def test_the_verdict_on_figure_2_follows_the_numbers():
+    """A curve with its minimum at 0.3 bears the paper out; one that falls all the way does not."""
+    alphas = np.linspace(0.02, 0.5, 25)
+    noise = np.random.default_rng(0).normal(0, 0.01, (50, 25))
+    vee = 80 + 10 * np.abs(alphas - 0.3) + noise
+    assert [claim.holds for claim in fig2.claims(alphas, vee, 100.0)] == [True, True, True]
+    falling = 80 - 10 * alphas + noise
+    assert [claim.holds for claim in fig2.claims(alphas, falling, 70.0)][::2] == [False, False]
+
+
+def test_a_claim_reads_as_a_sentence():
+    assert str(Claim("it rains", True, "3 mm")) == "holds: it rains [3 mm]"
+    assert str(Claim("it snows", False, "0 cm")) == "does not hold: it snows [0 cm]"
