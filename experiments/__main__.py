@@ -2,6 +2,7 @@
 
 import argparse
 import importlib
+import io
 import os
 import sys
 import time
@@ -53,6 +54,8 @@ def main(argv: list[str] | None = None) -> int:
         print(f"--out {options.out} cannot be written: {error}; choose another folder", file=sys.stderr)
         return 2
     jax.config.update("jax_num_cpu_devices", os.cpu_count() or 1)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # claims hold Greek letters, which not every terminal can print
     started = time.perf_counter()
     for name in NAMES if options.name == "all" else (options.name,):
         experiment = importlib.import_module(f"experiments.{name}")

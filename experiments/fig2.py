@@ -67,7 +67,7 @@ def claims(alphas: np.ndarray, regret: np.ndarray, uniform: float) -> list[Claim
         ),
         Claim(
             "the increase starts after approximately ᾱ = 0.3",
-            bool(later.low <= 0),
+            bool(later.low <= 0 and right.low > 0),
             f"{minimum}; at ᾱ = {alphas[at_03]:.2f} the regret is already higher by "
             f"{later.mean:.2f} ± {later.standard_error:.2f} (paired)",
         ),

@@ -83,11 +83,12 @@ def save(
 ) -> None:
     """Write NAME.png, NAME.pdf, NAME.csv and NAME.json, with the verdicts in the caption, and print them."""
     claims = list(claims)
-    with (options.out / f"{name}.csv").open("w", newline="") as file:
+    with (options.out / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, fieldnames=list(rows[0]))
         writer.writeheader()
         writer.writerows({key: _plain(value) for key, value in row.items()} for row in rows)
-    lines = [line for claim in claims for line in textwrap.wrap(str(claim), 130, subsequent_indent="    ")]
+    width = int(14 * figure.get_figwidth())  # as many letters of this size as fit below the picture
+    lines = [line for claim in claims for line in textwrap.wrap(str(claim), width, subsequent_indent="    ")]
     figure.text(0.01, -0.02, "\n".join(lines), va="top", ha="left", fontsize=7, family="monospace")
     for ending in ("png", "pdf"):
         figure.savefig(options.out / f"{name}.{ending}", bbox_inches="tight", dpi=150)
@@ -99,7 +100,7 @@ def save(
         "devices": [f"{device.platform}: {device.device_kind}" for device in jax.local_devices()],
         "wall_time_s": round(time.perf_counter() - started, 2),
     }
-    (options.out / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n")
+    (options.out / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     print(f"\n{name}: {record['wall_time_s']} s -> {options.out}/{name}.png, .pdf, .csv, .json")
     for claim in claims:
         print(textwrap.indent(textwrap.fill(str(claim), 116, subsequent_indent="  "), "  "))

@@ -20,7 +20,8 @@ def is_traced(x: Any) -> bool:
     return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(x))
 
 
-def _numeric(name: str, x: Any, mend: str) -> np.ndarray:
+def numeric(name: str, x: Any, mend: str) -> np.ndarray:
+    """``x`` as a NumPy array of numbers."""
     try:
         array = np.asarray(x)
     except (TypeError, ValueError) as error:
@@ -34,6 +35,7 @@ _RULES = {
     "finite": np.isfinite,
     "in [0, 1]": lambda x: (x >= 0) & (x <= 1),
     "in (0, 1]": lambda x: (x > 0) & (x <= 1),
+    "in (0, 10]": lambda x: (x > 0) & (x <= 10),
     "finite and > 0": lambda x: np.isfinite(x) & (x > 0),
     "finite and >= 0": lambda x: np.isfinite(x) & (x >= 0),
 }
@@ -42,24 +44,26 @@ _RULES = {
 def floats(name: str, x: Any, rule: str, mend: str) -> Array:
     """``x`` as an array of JAX's default float type, after the rule was checked for every entry."""
     if not is_traced(x):
-        array = _numeric(name, x, mend)
+        with np.errstate(over="ignore", invalid="ignore"):
+            array = numeric(name, x, mend).astype(jnp.result_type(float))
         if array.size == 0:
             raise ValueError(f"{name} is empty: an instance needs at least one arm; {mend}")
         good = np.asarray(_RULES[rule](array))
         if not good.all():
             where = tuple(int(i) for i in np.argwhere(~good)[0]) if array.ndim else ()
             place = f" at index {list(where)}" if where else ""
-            raise ValueError(f"{name} must be {rule}, got {array[where]}{place}; {mend}")
+            raise ValueError(f"{name} must be {rule}, got {array[where]!s}{place}; {mend}")
     return jnp.asarray(x, dtype=float)
 
 
 def integers(name: str, x: Any, low: int, high: int, mend: str) -> Array:
     """``x`` as an int32 array with every entry in ``low..high``."""
     if is_traced(x):
-        if not jnp.issubdtype(jnp.result_type(x), jnp.integer):
-            raise TypeError(f"{name} must be an integer, got dtype {jnp.result_type(x)}; {mend}")
+        x = jnp.asarray(x)
+        if not jnp.issubdtype(x.dtype, jnp.integer):
+            raise TypeError(f"{name} must be an integer, got dtype {x.dtype}; {mend}")
     else:
-        array = _numeric(name, x, mend)
+        array = numeric(name, x, mend)
         if array.size == 0:
             raise ValueError(f"{name} is empty: an instance needs at least one arm; {mend}")
         if array.dtype.kind == "b" or (array.dtype.kind == "f" and not (array == np.floor(array)).all()):

@@ -49,16 +49,16 @@ def simulate_batch(
     seeds = _checks.whole_number("seeds", seeds, 1, 2**31 - 1, "give the number of runs")
     if chunk is not None:
         chunk = _checks.whole_number("chunk", chunk, 1, 2**31 - 1, "give the number of runs at a time")
-    inputs, size = (words, instance, policy, slots), len(rounds)
-    bytes_per_run = _carried_bytes(instance, policy, int(horizon), size)
+    inputs = (words, instance, policy, rounds, slots)
+    bytes_per_run = _carried_bytes(instance, policy, int(horizon), len(rounds))
     if _checks.is_traced(inputs):
         layout = _layout(bytes_per_run, seeds, chunk, 1, jax.default_backend())
-        return Run(rounds, *_first(_chunks(layout.indices(), *inputs, size=size), seeds))
+        return Run(rounds, *_first(_chunks(layout.indices(), *inputs), seeds))
     devices = _devices()
     layout = _layout(bytes_per_run, seeds, chunk, len(devices), devices[0].platform)
     mesh = Mesh(np.array(devices), ("seeds",))
     inputs = jax.device_put(inputs, NamedSharding(mesh, PartitionSpec()))
-    result = _on_devices(layout.indices(), *inputs, size=size, mesh=mesh)
+    result = _on_devices(layout.indices(), *inputs, mesh=mesh)
     if len(devices) > 1:
         result = jax.device_put(result, devices[0])
     return checked(Run(rounds, *_first(result, seeds)), policy)
@@ -101,31 +101,23 @@ def _devices() -> list[Any]:
     return jax.local_devices(backend=default) if isinstance(default, str) else [default]
 
 
-def _chunks(indices: Any, words: Any, instance: Instance, policy: Policy, slots: Any, *, size: int) -> Any:
+def _chunks(indices: Any, words: Any, instance: Instance, policy: Policy, rounds: Any, slots: Any) -> Any:
     """One device's chunks, one after another; the runs of a chunk side by side."""
 
     def chunk(indices: Int[Array, " lanes"]) -> Any:
         def run(i: Int[Array, ""]) -> Any:
-            return rollout(tape.fold_in(words, i), instance, policy, slots, size=size)
+            return rollout(tape.fold_in(words, i), instance, policy, rounds, slots)
 
         return jax.vmap(run)(indices)
 
     return jax.tree.map(jnp.concatenate, jax.lax.map(chunk, indices[0]))
 
 
-@partial(jax.jit, static_argnames=("size", "mesh"))
-def _on_devices(
-    indices: Any, words: Any, instance: Instance, policy: Policy, slots: Any, *, size: int, mesh: Mesh
-) -> Any:
+@partial(jax.jit, static_argnames="mesh")
+def _on_devices(indices: Any, *inputs: Any, mesh: Mesh) -> Any:
     shared, split = PartitionSpec(), PartitionSpec("seeds")
-    body = jax.shard_map(
-        partial(_chunks, size=size),
-        mesh=mesh,
-        in_specs=(split, shared, shared, shared, shared),
-        out_specs=split,
-        check_vma=False,
-    )
-    return body(indices, words, instance, policy, slots)
+    specs = (split, *(shared for _ in inputs))
+    return jax.shard_map(_chunks, mesh=mesh, in_specs=specs, out_specs=split, check_vma=False)(indices, *inputs)
 
 
 def _first(result: Any, seeds: int) -> Any:

@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, Int
 
 from jaxbandit import _checks
 from jaxbandit._checks import NEVER
-from jaxbandit.laws import DelayLaw, comparable, pick
+from jaxbandit.laws import DelayLaw, all_of, comparable, pick, safe_log
 from jaxbandit.tables import Table
 
 
@@ -42,8 +42,7 @@ def _log_difference(log_survival_before: Array, log_ratio: Array) -> Float[Array
 def _with_never(law: DelayLaw, m: Any, log_pmf: Array) -> Float[Array, "..."]:
     """``log_pmf``, where ``NEVER`` gets all that lies at or beyond it."""
     m = jnp.asarray(m)
-    at_never = jnp.log(law.survival(NEVER - 1))
-    return jnp.where(m < 0, -jnp.inf, jnp.where(m >= NEVER, at_never, log_pmf))
+    return jnp.where(m < 0, -jnp.inf, jnp.where(m >= NEVER, safe_log(law.survival(NEVER - 1)), log_pmf))
 
 
 def _mean_of_ceil(law: DelayLaw, integral_beyond: Callable[[float], Array], first: int = 4096) -> Float[Array, "*K"]:
@@ -193,6 +192,10 @@ class Geometric(DelayLaw):
         first = self.mean / (1 + self.mean)
         return jnp.where(m < 0, 1, first * jnp.exp(self._log_ratio * jnp.maximum(m, 0)))
 
+    def cdf(self, x: Any) -> Float[Array, "*K"]:
+        m = jnp.floor(jnp.asarray(x, dtype=self.mean.dtype))
+        return jnp.where(m < 0, 0, -jnp.expm1(self._log_ratio * (jnp.maximum(m, 0) + 1)))
+
     def isf(self, u: Float[Array, "..."]) -> Int[Array, "*K"]:
         return _whole(jnp.log(u) / self._log_ratio)
 
@@ -278,18 +281,24 @@ class LogNormal(DelayLaw):
         m, safe = _age(x, self.median.dtype)
         return jnp.where(m < 1, 1, ndtr(-self._z(jnp.floor(safe))))
 
+    def cdf(self, x: Any) -> Float[Array, "*K"]:
+        m, safe = _age(x, self.median.dtype)
+        return jnp.where(m < 1, 0, ndtr(self._z(jnp.floor(safe))))
+
     def isf(self, u: Float[Array, "..."]) -> Int[Array, "*K"]:
         return _whole(self.median * jnp.exp(-self.sigma * ndtri(u)) + 1)
 
     def log_prob(self, x: Any) -> Float[Array, "*K"]:
         m = jnp.maximum(jnp.asarray(x, dtype=self.median.dtype), 2)
         z, step = self._z(m), -jnp.log1p(-1 / m) / self.sigma
-        before, after = log_ndtr(step - z), log_ndtr(-z)
+        upper = z > 0  # the difference of the smaller tails
+        large = log_ndtr(jnp.where(upper, step - z, z))
+        small = log_ndtr(jnp.where(upper, -z, z - step))
         middle = z - step / 2
         # The integral of the normal density over a short step: the midpoint rule and its first correction.
         short = jnp.log(step) - middle**2 / 2 - math.log(2 * math.pi) / 2 + jnp.log1p((middle**2 - 1) * step**2 / 24)
         is_short = (step < 0.03) & (step * jnp.abs(middle) < 0.3)
-        value = jnp.where(is_short, short, _log_difference(before, before - after))
+        value = jnp.where(is_short, short, _log_difference(large, large - small))
         first = log_ndtr(self._z(jnp.ones_like(m)))
         at = jnp.asarray(x)
         return _with_never(self, x, jnp.where(at < 1, -jnp.inf, jnp.where(at < 2, first, value)))
@@ -315,7 +324,8 @@ class Weibull(DelayLaw):
         self.shape = _checks.floats("Weibull: shape", shape, "finite and > 0", mend)
 
     def _hazard(self, m: Array) -> Float[Array, "*K"]:
-        return jnp.exp(self.shape * (jnp.log(m) - jnp.log(self.scale)))
+        """``(m / scale)^shape``, up to a value (e^80) at which the survival function has long been 0."""
+        return jnp.exp(jnp.minimum(self.shape * (jnp.log(m) - jnp.log(self.scale)), 80))
 
     @property
     def mean(self) -> Float[Array, "*K"]:
@@ -328,6 +338,10 @@ class Weibull(DelayLaw):
     def survival(self, x: Any) -> Float[Array, "*K"]:
         m, safe = _age(x, self.scale.dtype)
         return jnp.where(m < 1, 1, jnp.exp(-self._hazard(jnp.floor(safe))))
+
+    def cdf(self, x: Any) -> Float[Array, "*K"]:
+        m, safe = _age(x, self.scale.dtype)
+        return jnp.where(m < 1, 0, -jnp.expm1(-self._hazard(jnp.floor(safe))))
 
     def isf(self, u: Float[Array, "..."]) -> Int[Array, "*K"]:
         return _whole(self.scale * jnp.exp(jnp.log(-jnp.log(u)) / self.shape) + 1)
@@ -384,6 +398,8 @@ class Lossy(DelayLaw):
     """With probability ``loss`` the reward never arrives, else it follows ``delay``:
     ``P(D > m) = loss + (1 - loss) P(delay > m)``.
 
+    Draws resolve the loss to 2^-24 in single precision, and the tail of the rewards that arrive to 2^-32.
+
     Args:
         delay: the law of rewards that do arrive.
         loss: in [0, 1], one number an arm.
@@ -396,7 +412,7 @@ class Lossy(DelayLaw):
     loss: Float[Array, "*K"]
 
     def __init__(self, delay: DelayLaw, loss: Any):
-        if not isinstance(delay, DelayLaw):
+        if not all_of(DelayLaw, delay):
             raise TypeError(f"Lossy: delay must be a delay law, got {delay!r}")
         self.delay = delay
         self.loss = _checks.floats("Lossy: loss", loss, "in [0, 1]", "give a probability")
@@ -412,14 +428,17 @@ class Lossy(DelayLaw):
     def survival(self, x: Any) -> Float[Array, "*K"]:
         return self.loss + (1 - self.loss) * self.delay.survival(x)
 
+    def cdf(self, x: Any) -> Float[Array, "*K"]:
+        return (1 - self.loss) * self.delay.cdf(x)
+
     def isf(self, u: Float[Array, "..."]) -> Int[Array, "*K"]:
         kept = 1 - self.loss
         rest = jnp.clip((u - self.loss) / jnp.where(kept > 0, kept, 1), jnp.finfo(self.loss.dtype).tiny, 1)
         return jnp.where(u <= self.loss, NEVER, self.delay.isf(rest))
 
     def log_prob(self, x: Any) -> Float[Array, "*K"]:
-        never = jnp.where(jnp.asarray(x) >= NEVER, jnp.log(self.loss), -jnp.inf)
-        return jnp.logaddexp(never, jnp.log1p(-self.loss) + self.delay.log_prob(x))
+        arriving = safe_log(1 - self.loss) + self.delay.log_prob(jnp.minimum(x, NEVER - 1))
+        return _with_never(self, x, arriving)
 
     def sampler(self) -> Callable[[Float[Array, ""], Int[Array, ""]], Int[Array, ""]]:
         """Losses are drawn from large ``u``, so that small ``u`` resolve the tail of the rewards that arrive."""
@@ -449,10 +468,11 @@ class Mixture(DelayLaw):
     weights: Float[Array, "*K J"]
 
     def __init__(self, laws: Sequence[DelayLaw], weights: Any):
-        self.laws = tuple(laws)
-        if not self.laws or not all(isinstance(law, DelayLaw) for law in self.laws):
+        if not isinstance(laws, Sequence) or not laws or not all(all_of(DelayLaw, law) for law in laws):
             raise TypeError(f"Mixture: laws must be a list of delay laws, got {laws!r}")
-        self.weights = _checks.floats("Mixture: weights", weights, "in [0, 1]", "divide by their sum")
+        self.laws = tuple(laws)
+        weights = _checks.floats("Mixture: weights", weights, "in [0, 1]", "divide by their sum")
+        self.weights = weights / jnp.sum(weights, axis=-1, keepdims=True)
         if self.weights.ndim == 0 or self.weights.shape[-1] != len(self.laws):
             shape = self.weights.shape
             raise ValueError(f"Mixture: weights must end in one number for each of {len(self.laws)} laws, got {shape}")
@@ -477,6 +497,10 @@ class Mixture(DelayLaw):
         terms = [w * law.survival(x) for w, law in self._parts()]
         return sum(terms[1:], terms[0])
 
+    def cdf(self, x: Any) -> Float[Array, "*K"]:
+        terms = [w * law.cdf(x) for w, law in self._parts()]
+        return sum(terms[1:], terms[0])
+
     def isf(self, u: Float[Array, "..."]) -> Int[Array, "*K"]:
         """By bisection between the laws' own quantiles: the survival functions are all that is known."""
         shape = jnp.broadcast_shapes(jnp.shape(u), self.batch_shape)
@@ -492,7 +516,7 @@ class Mixture(DelayLaw):
         return jax.lax.fori_loop(0, NEVER.bit_length(), halve, (low, high))[1]
 
     def log_prob(self, x: Any) -> Float[Array, "*K"]:
-        terms = jnp.stack(jnp.broadcast_arrays(*(jnp.log(w) + law.log_prob(x) for w, law in self._parts())))
+        terms = jnp.stack(jnp.broadcast_arrays(*(safe_log(w) + law.log_prob(x) for w, law in self._parts())))
         return jax.scipy.special.logsumexp(terms, axis=0)
 
     def sampler(self) -> Callable[[Float[Array, ""], Int[Array, ""]], Int[Array, ""]]:

@@ -1,17 +1,10 @@
 """A problem instance: a reward law and a delay law for every arm."""
 
-from typing import Any
-
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jaxbandit.laws import DelayLaw, PerArm, RewardLaw
-
-
-def _is_law(law: Any, kind: type) -> bool:
-    members = law.laws if isinstance(law, PerArm) else (law,)
-    return all(isinstance(member, kind) for member in members)
+from jaxbandit.laws import DelayLaw, RewardLaw, all_of
 
 
 class Instance(eqx.Module):
@@ -31,9 +24,9 @@ class Instance(eqx.Module):
     delay: DelayLaw
 
     def __check_init__(self) -> None:
-        if not _is_law(self.reward, RewardLaw):
+        if not all_of(RewardLaw, self.reward):
             raise TypeError(f"Instance: reward must be a reward law such as Bernoulli, got {self.reward!r}")
-        if not _is_law(self.delay, DelayLaw):
+        if not all_of(DelayLaw, self.delay):
             raise TypeError(f"Instance: delay must be a delay law such as Pareto, got {self.delay!r}")
         arms = {law.batch_shape[-1] for law in (self.reward, self.delay) if law.batch_shape}
         if not arms:

@@ -25,11 +25,22 @@ def pick(values: Shaped[Array, "*K"], arm: Int[Array, ""]) -> Shaped[Array, ""]:
     return chosen
 
 
+def all_of(kind: type, law: Any) -> bool:
+    """Whether this is a law of that kind, for each arm."""
+    members = law.laws if isinstance(law, PerArm) else (law,)
+    return all(isinstance(member, kind) for member in members)
+
+
 def comparable(values: Shaped[Array, "..."], x: Any) -> tuple[Array, Array]:
     """``values`` and ``x`` in one type, to be compared: that of ``x`` if it is a float, else that of ``values``."""
     x = jnp.asarray(x)
     dtype = x.dtype if jnp.issubdtype(x.dtype, jnp.floating) else values.dtype
     return values.astype(dtype), x.astype(dtype)
+
+
+def safe_log(x: Float[Array, "..."]) -> Float[Array, "..."]:
+    """``log x`` for x >= 0, with a gradient of 0 at 0: no NaN where a ``where`` has chosen another branch."""
+    return jnp.where(x > 0, jnp.log(jnp.where(x > 0, x, 1)), -jnp.inf)
 
 
 def is_arm(arm: Int[Array, ""], num_arms: int) -> Bool[Array, " K"]:

@@ -27,7 +27,16 @@ def regret_curves(runs: Mapping[str, Run], *, ax: Axes | None = None, level: flo
 
     Returns:
         The axes.
+
+    Raises:
+        ValueError: a single run, which has no mean.
     """
+    for label, run in runs.items():
+        if np.ndim(run.regret) != 2:
+            raise ValueError(
+                f"regret_curves: run {label!r} must be a batch of seeds, got regret of shape {np.shape(run.regret)}; "
+                "use simulate_batch"
+            )
     ax = plt.gca() if ax is None else ax
     for label, run in runs.items():
         band(run.rounds, mean_ci(run.regret, level=level), ax=ax, label=label)

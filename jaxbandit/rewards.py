@@ -6,11 +6,11 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import log_ndtr, ndtr, ndtri, xlog1py, xlogy
+from jax.scipy.special import log_ndtr, ndtr, ndtri
 from jaxtyping import Array, Float, Int
 
 from jaxbandit import _checks
-from jaxbandit.laws import RewardLaw
+from jaxbandit.laws import RewardLaw, safe_log
 from jaxbandit.tables import Table
 
 
@@ -39,15 +39,16 @@ class Bernoulli(RewardLaw):
         return True
 
     def survival(self, x: Any) -> Float[Array, "*K"]:
+        x = jnp.asarray(x)
         return jnp.where(x < 0, 1, jnp.where(x < 1, self.mean, 0))
 
     def isf(self, u: Float[Array, "..."]) -> Float[Array, "*K"]:
         return (u <= self.mean).astype(self.mean.dtype)
 
     def log_prob(self, x: Any) -> Float[Array, "*K"]:
-        x = jnp.asarray(x, dtype=self.mean.dtype)
-        value = xlogy(x, self.mean) + xlog1py(1 - x, -self.mean)
-        return jnp.where((x == 0) | (x == 1), value, -jnp.inf)
+        one, zero = jnp.asarray(x) == 1, jnp.asarray(x) == 0
+        fails = jnp.where(self.mean < 1, jnp.log1p(-jnp.where(self.mean < 1, self.mean, 0)), -jnp.inf)
+        return jnp.where(one, safe_log(self.mean), jnp.where(zero, fails, -jnp.inf))
 
 
 class Deterministic(RewardLaw):
@@ -66,13 +67,13 @@ class Deterministic(RewardLaw):
         self.mean = _check_mean("Deterministic", mean)
 
     def survival(self, x: Any) -> Float[Array, "*K"]:
-        return (x < self.mean).astype(self.mean.dtype)
+        return (jnp.asarray(x) < self.mean).astype(self.mean.dtype)
 
     def isf(self, u: Float[Array, "..."]) -> Float[Array, "*K"]:
         return jnp.broadcast_to(self.mean, jnp.broadcast_shapes(jnp.shape(u), self.mean.shape))
 
     def log_prob(self, x: Any) -> Float[Array, "*K"]:
-        return jnp.where(x == self.mean, 0.0, -jnp.inf)
+        return jnp.where(jnp.asarray(x) == self.mean, 0.0, -jnp.inf)
 
 
 class Discrete(RewardLaw):
@@ -120,10 +121,11 @@ class TruncatedNormal(RewardLaw):
 
     Args:
         loc: mean of the normal law before it is truncated, one number an arm.
-        scale: its standard deviation, > 0, one number an arm.
+        scale: its standard deviation, in (0, 10], one number an arm.
 
     Raises:
-        ValueError: scale <= 0, or [0, 1] more than 8 scales away from loc.
+        ValueError: a scale outside (0, 10] (above, the law is uniform but for single precision), or [0, 1] more than 8
+            scales away from loc.
     """
 
     loc: Float[Array, "*K"]
@@ -134,8 +136,8 @@ class TruncatedNormal(RewardLaw):
         self.scale = _checks.floats(
             "TruncatedNormal: scale",
             scale,
-            "finite and > 0",
-            "use Deterministic for a reward without noise",
+            "in (0, 10]",
+            "use Deterministic for a reward without noise, Discrete for one that is nearly uniform",
         )
         if not _checks.is_traced((loc, scale)):
             distance = np.maximum(-np.asarray(loc), np.asarray(loc) - 1) / np.asarray(scale)
@@ -164,7 +166,7 @@ class TruncatedNormal(RewardLaw):
 
     def survival(self, x: Any) -> Float[Array, "*K"]:
         sign, a, b, scale = self._edges
-        z = sign * (jnp.clip(x, 0, 1) - self.loc) / scale
+        z = sign * (jnp.clip(jnp.asarray(x), 0, 1) - self.loc) / scale
         above = (ndtr(-z) - ndtr(-b)) / self._mass()
         below = (ndtr(-a) - ndtr(-z)) / self._mass()
         return jnp.where(sign > 0, above, below)
@@ -177,6 +179,7 @@ class TruncatedNormal(RewardLaw):
 
     def log_prob(self, x: Any) -> Float[Array, "*K"]:
         _, a, b, scale = self._edges
+        x = jnp.asarray(x)
         z = (x - self.loc) / scale
         log_mass = log_ndtr(-a) + jnp.log1p(-jnp.exp(log_ndtr(-b) - log_ndtr(-a)))
         value = -z * z / 2 - math.log(2 * math.pi) / 2 - jnp.log(scale) - log_mass

@@ -13,10 +13,10 @@ from jaxbandit import _checks, tape
 from jaxbandit._checks import NEVER
 from jaxbandit.instance import Instance
 from jaxbandit.laws import one_hot, pick
-from jaxbandit.pending import Pending, Pull
+from jaxbandit.pending import Anonymous, Conversions, ConversionsByPull, Feedback, Pending, Pull
 from jaxbandit.policies.base import Policy
 
-MAX_HORIZON = 2**29
+MAX_HORIZON = 2**24  # above, a float32 no longer counts pulls and rewards one by one
 CHECKPOINTS = 200
 
 Draw = Callable[[Int[Array, ""], Int[Array, ""], Int[Array, ""]], tuple[Num[Array, ""], Int[Array, ""]]]
@@ -71,11 +71,12 @@ def simulate(
 
     Raises:
         TypeError, ValueError: an argument that is not what it should be, named, before anything is compiled.
+        ValueError: a score that is NaN (inside jit, the regret is NaN from then on).
         TypeError: an attempt to differentiate (arms are chosen by an argmax: the derivative of a run is no use).
     """
     words = tape.words(key)
     rounds, slots = plan(instance, policy, horizon, checkpoints)
-    return checked(Run(rounds, *_simulate(words, instance, policy, slots, size=len(rounds))), policy)
+    return checked(Run(rounds, *_simulate(words, instance, policy, rounds, slots)), policy)
 
 
 def replay(rewards: Any, delays: Any, policy: Policy) -> Trace:
@@ -91,10 +92,11 @@ def replay(rewards: Any, delays: Any, policy: Policy) -> Trace:
         ValueError: tables of different or wrong shapes, rewards outside [0, 1], delays that are negative.
     """
     rewards = _checks.floats("replay: rewards", rewards, "in [0, 1]", "rescale rewards to [0, 1]")
+    mend = "use jaxbandit.NEVER for a lost reward"
     if not _checks.is_traced(delays):
-        delays = np.asarray(delays)
+        delays = _checks.numeric("replay: delays", delays, mend)
         delays = np.where(delays >= NEVER, NEVER, delays)
-    delays = _checks.integers("replay: delays", delays, 0, NEVER, "use jaxbandit.NEVER for a lost reward")
+    delays = _checks.integers("replay: delays", delays, 0, NEVER, mend)
     if rewards.ndim != 2 or rewards.shape != delays.shape:
         raise ValueError(
             f"replay: rewards and delays must both have shape [T, K], got {rewards.shape} and {delays.shape}; "
@@ -138,22 +140,17 @@ def plan(
 
 
 def check_policy(policy: Policy, num_arms: int, horizon: int) -> None:
-    """Refuse what is not a policy, one whose numbers are arrays of several, and one that breaks its protocol."""
+    """Refuse what is not a policy, and one that breaks its protocol."""
     if not isinstance(policy, Policy):
         raise TypeError(f"policy must be a jaxbandit.Policy, got {policy!r}")
     name = type(policy).__name__
-    several = {jnp.shape(leaf) for leaf in jax.tree.leaves(policy)} - {()}
-    hint = f"; it holds arrays of shape {sorted(several)}: to try several numbers, use jax.vmap" if several else ""
-    try:
-        scores, before, after = jax.eval_shape(partial(_one_round, num_arms=num_arms, horizon=horizon), policy)
-    except (TypeError, ValueError) as error:
-        if several:
-            raise ValueError(f"policy {name} cannot score {num_arms} arms ({error}){hint}") from error
-        raise
+    if policy.observes not in (Anonymous, Conversions, ConversionsByPull, Feedback):
+        raise TypeError(f"policy {name}: observes must be Anonymous, Conversions or Feedback, got {policy.observes!r}")
+    scores, before, after = jax.eval_shape(partial(_one_round, num_arms=num_arms, horizon=horizon), policy)
     if scores.shape != (num_arms,):
-        raise ValueError(f"policy {name} gives scores of shape {scores.shape} for {num_arms} arms{hint}")
+        raise ValueError(f"policy {name} must give scores of shape ({num_arms},), one an arm, got {scores.shape}")
     if jax.tree.structure(before) != jax.tree.structure(after) or not jax.tree.all(jax.tree.map(_alike, before, after)):
-        raise TypeError(f"policy {name}: update must return a state like init's, {before}, got {after}{hint}")
+        raise TypeError(f"policy {name}: update must return a state like init's, {before}, got {after}")
 
 
 def _alike(x: Any, y: Any) -> bool:
@@ -173,10 +170,8 @@ def _one_round(policy: Policy, *, num_arms: int, horizon: int) -> tuple[Array, A
 
 def checked(run: Run, policy: Policy) -> Run:
     """``run``, after a look at whether every round pulled an arm."""
-    if not _checks.is_traced(run):
-        pulls, last = np.asarray(run.pulls[..., -1, :]), int(run.rounds[-1])
-        if (pulls.sum(axis=-1) != last).any():
-            raise _nan_error(policy)
+    if not _checks.is_traced(run) and np.isnan(np.asarray(run.regret[..., -1])).any():
+        raise _nan_error(policy)
     return run
 
 
@@ -187,7 +182,7 @@ def _nan_error(policy: Policy) -> ValueError:
 def choose(scores: Float[Array, " K"], pulls: Int[Array, " K"]) -> Int[Array, ""]:
     """The arm with the highest score; of several, the one with the fewest pulls; of several, the lowest.
 
-    A NaN gives K, which is no arm: nothing is pulled, and ``checked`` finds the pull missing.
+    A NaN gives K, which is no arm: nothing is pulled, and the missing pull is found out.
     """
     num_arms = scores.shape[0]
     best = scores == jnp.max(scores)
@@ -204,7 +199,7 @@ def _step(policy: Policy, draw: Draw, report: Report, key: tape.Words, carry: Ca
     pull = Pull(arm=arm, reward=reward, delay=delay)
     pulls = carry.pulls + one_hot(arm, carry.pulls.shape[0])
     pending = carry.pending.add(t, pull, policy.wait(delay))
-    row = report(arm, pulls, policy.diagnostics(carry.state, t))
+    row = report(arm, pulls, _diagnostics(policy, carry.state, t))
     return Carry(
         state=policy.update(carry.state, t, arm, pending.arriving(policy.observes, t + 1, pull)),
         pulls=pulls,
@@ -213,10 +208,14 @@ def _step(policy: Policy, draw: Draw, report: Report, key: tape.Words, carry: Ca
     )
 
 
+def _diagnostics(policy: Policy, state: Any, t: Int[Array, ""]) -> dict[str, Array]:
+    return {name: jnp.asarray(value) for name, value in policy.diagnostics(state, t).items()}
+
+
 def _start(policy: Policy, report: Report, horizon: int, num_arms: int, size: int, binary: bool) -> Carry:
     first, pulls = jnp.ones((), jnp.int32), jnp.zeros(num_arms, jnp.int32)
     state = jax.tree.map(jnp.asarray, policy.init(num_arms, horizon))
-    row = report(first, pulls, policy.diagnostics(state, first))
+    row = report(first, pulls, _diagnostics(policy, state, first))
     return Carry(
         state=state,
         pulls=pulls,
@@ -250,9 +249,9 @@ def start(instance: Instance, policy: Policy, *, horizon: int, size: int) -> Car
 
 
 def rollout(
-    key: tape.Words, instance: Instance, policy: Policy, slots: Int[Array, " T"], *, size: int
+    key: tape.Words, instance: Instance, policy: Policy, rounds: Int[Array, " C"], slots: Int[Array, " T"]
 ) -> tuple[Int[Array, "C K"], Float[Array, " C"], dict[str, Array]]:
-    """Pulls, regret and diagnostics of one run on the random tape."""
+    """Pulls, regret and diagnostics of one run on the random tape. Regret is NaN from the first missing pull on."""
     instance, policy = _path_only((instance, policy))
     sample_reward, sample_delay = instance.reward.sampler(), instance.delay.sampler()
 
@@ -260,16 +259,17 @@ def rollout(
         for_reward, for_delay = tape.uniforms(key, arm, n)
         return sample_reward(for_reward, arm), sample_delay(for_delay, arm)
 
-    carry = start(instance, policy, horizon=slots.shape[0], size=size)
+    carry = start(instance, policy, horizon=slots.shape[0], size=rounds.shape[0])
     carry = _depending_on((key, instance, policy), carry)
     pulls, diagnostics = _scan(policy, draw, _keep_pulls, key, slots, carry)
     # No product is negative: the maximum only keeps the compiler from fusing product and sum into one rounding, which
     # it would do in some surrounding programs and not in others.
     products = jnp.maximum(pulls.astype(instance.gaps.dtype) * instance.gaps[None], 0)
-    return pulls, jnp.sum(products, axis=-1), diagnostics
+    complete = jnp.sum(pulls, axis=-1, dtype=jnp.int32) == rounds
+    return pulls, jnp.where(complete, jnp.sum(products, axis=-1), jnp.nan), diagnostics
 
 
-_simulate = jax.jit(rollout, static_argnames="size")
+_simulate = jax.jit(rollout)
 
 
 @jax.jit

@@ -18,7 +18,9 @@ class MeanCI(NamedTuple):
     standard_error: Float[Array, "*rest"]
 
 
-def _values(name: str, values: Real[Array | np.ndarray, "seeds *rest"], least: int) -> Float[Array, "seeds *rest"]:
+def _values(name: str, values: Any, least: int) -> Float[Array, "seeds *rest"]:
+    if isinstance(values, tuple):
+        raise TypeError(f"{name}: values must be an array, got a {type(values).__name__}; pass its .regret")
     values = jnp.asarray(values)
     if values.ndim == 0 or values.shape[0] < least:
         raise ValueError(

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Shaped
 
 from jaxbandit import _checks
-from jaxbandit.laws import comparable, pick
+from jaxbandit.laws import comparable, pick, safe_log
 
 
 class Table(eqx.Module):
@@ -39,6 +39,7 @@ class Table(eqx.Module):
             if (np.diff(np.asarray(values)) <= 0).any():
                 raise ValueError(f"{law}: {name} must increase strictly; sort them and add up what repeats")
         self.values = values
+        self.probabilities = self.probabilities / jnp.sum(self.probabilities, axis=-1, keepdims=True)
         tails = jnp.cumsum(self.probabilities[..., ::-1], axis=-1)[..., ::-1]
         self.beyond = jnp.concatenate([tails[..., 1:], jnp.zeros_like(tails[..., :1])], axis=-1)
 
@@ -50,7 +51,7 @@ class Table(eqx.Module):
         return self._total(x, jnp.greater)
 
     def log_prob(self, x: Any) -> Float[Array, "*K"]:
-        return jnp.log(self._total(x, jnp.equal))
+        return safe_log(self._total(x, jnp.equal))
 
     def _total(self, x: Any, relation: Callable[[Array, Array], Array]) -> Float[Array, "*K"]:
         """The probability of the values that stand in ``relation`` to x."""

@@ -54,6 +54,8 @@ def words(key: Any) -> Words:
     if isinstance(key, Tracer) and key.shape == () and jnp.issubdtype(key.dtype, jnp.integer):
         return jax.random.key_data(jax.random.key(key, impl="threefry2x32"))
     mend = "pass jax.random.key(seed), a raw uint32 key of shape (2,), or a whole number"
+    if isinstance(key, Tracer):
+        raise TypeError(f"key must be a key or a whole number, got a traced {key.dtype} of shape {key.shape}; {mend}")
     if hasattr(key, "shape") and key.shape != ():
         raise ValueError(f"key must be a single key, got an array of shape {key.shape}; {mend}")
     seed = _checks.whole_number("key", key, 0, 2**32 - 1, mend)
@@ -66,14 +68,15 @@ def fold_in(key: Words, i: Int[Array, ""]) -> Words:
 
 
 def uniforms(key: Words, arm: Int[Array, ""], pull: Int[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """Two uniforms in (0, 1], for the reward and for the delay of the ``pull``-th pull (from 0) of ``arm``.
-
-    All 32 bits are kept: below 2^-8 a float32 resolves every one of them.
-    """
-    one = jnp.asarray(1, dtype=float)
+    """Two uniforms in (0, 1], for the reward and for the delay of the ``pull``-th pull (from 0) of ``arm``."""
     first, second = threefry(key, arm, pull)
-    scale = jnp.asarray(2.0**-32, dtype=float)
-    return (first.astype(one.dtype) + one) * scale, (second.astype(one.dtype) + one) * scale
+    return to_uniform(first), to_uniform(second)
+
+
+def to_uniform(word: UInt32[Array, "..."]) -> Float[Array, "..."]:
+    """``(word + 1) / 2^32``, in (0, 1]. All 32 bits are kept: below 2^-8 a float32 resolves every one of them."""
+    one = jnp.asarray(1, dtype=float)
+    return (word.astype(one.dtype) + one) * jnp.asarray(2.0**-32, one.dtype)
 
 
 def policy_key(key: Words, t: Int[Array, ""]) -> Array:

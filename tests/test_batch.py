@@ -35,7 +35,7 @@ def test_a_batch_has_seeds_in_front_and_one_list_of_rounds():
 
 
 def test_the_bits_do_not_depend_on_the_devices():
-    """However many there are here: on one alone, the runs are the same."""
+    """However many there are here (four in the setting ``devices``): on one alone, the runs are the same."""
     everywhere = runs(9)
     with jax.default_device(jax.local_devices()[-1]):
         alone = runs(9)
@@ -79,12 +79,11 @@ def test_chunks_cover_the_seeds_and_fit(devices, seeds, horizon):
 
 
 def test_the_memory_of_a_batch_does_not_grow_with_its_seeds_beyond_the_result():
-    _, slots = jb.batch.plan(INSTANCE, jb.UCB1(), 500, [500])
-    inputs = (jnp.zeros(2, jnp.uint32), INSTANCE, jb.UCB1(), slots)
+    inputs = (jnp.zeros(2, jnp.uint32), INSTANCE, jb.UCB1(), *engine.plan(INSTANCE, jb.UCB1(), 500, [500]))
 
     def temporary(chunks: int) -> int:
         indices = jax.ShapeDtypeStruct((1, chunks, 64), jnp.int32)
-        compiled = jax.jit(lambda i: engine._chunks(i, *inputs, size=1)).lower(indices).compile()
+        compiled = jax.jit(lambda i: engine._chunks(i, *inputs)).lower(indices).compile()
         return compiled.memory_analysis().temp_size_in_bytes
 
     result = 64 * (2 * 4 + 4 + 8)

@@ -45,6 +45,28 @@ def test_the_tail_of_what_arrives_from_a_lossy_law_keeps_its_precision():
     assert delay == pytest.approx(1e7, rel=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("median", "sigma", "m", "expected"), [(1000, 0.4, 3, -109.06), (1e4, 0.5, 10, -99.04), (500, 0.01, 430, -117.40)]
+)
+def test_the_left_tail_of_a_log_normal_delay_does_not_underflow(median, sigma, m, expected):
+    assert float(jb.LogNormal(median, sigma).log_prob(m)) == pytest.approx(expected, abs=0.02)
+
+
+def test_a_table_that_sums_to_one_but_for_rounding_is_made_to():
+    law = jb.Empirical([0, 1000], [0.33335, 0.6666])
+    assert float(law.survival(-1)) == pytest.approx(1, abs=1e-6)
+    assert float(jb.Mixture([jb.Constant(1), jb.Constant(2)], [0.33335, 0.6666]).survival(0)) == pytest.approx(
+        1, abs=1e-6
+    )
+
+
+def test_whole_numbers_may_be_traced_in_a_list():
+    def survival(delay):
+        return jb.Constant([0, delay]).survival(1)
+
+    np.testing.assert_array_equal(jax.vmap(survival)(jnp.array([1, 2], jnp.int32)), [[0, 0], [0, 1]])
+
+
 def test_weibull_keeps_the_name_of_its_shape():
     law = jb.Weibull(scale=[3.0, 4.0], shape=0.5)
     assert law.shape == 0.5

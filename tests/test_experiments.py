@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from experiments import __main__ as command
-from experiments import comparison, fig2, fig3, fig5
-from experiments.report import Claim
+from experiments import comparison, fig2, fig3, fig4, fig5
+from experiments.report import Claim, Options
 
 
 @pytest.fixture(autouse=True)
@@ -101,6 +101,12 @@ def test_the_verdict_on_figure_2_follows_the_numbers():
     assert [claim.holds for claim in fig2.claims(alphas, vee, 100.0)] == [True, True, True]
     falling = 80 - 10 * alphas + noise
     assert [claim.holds for claim in fig2.claims(alphas, falling, 70.0)][::2] == [False, False]
+
+
+def test_the_claim_about_round_200_is_not_made_where_it_cannot_be():
+    options = Options(seeds=3, horizon=50)
+    runs = comparison.compare("fig4", fig4.TAIL_INDEXES, options)[50]
+    assert not any("m + K" in claim.text for claim in fig4.claims(50, runs))
 
 
 def test_a_claim_reads_as_a_sentence():

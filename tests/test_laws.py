@@ -85,8 +85,7 @@ def test_the_inverse_survival_function_inverts(law):
 def test_tails_down_to_1e_7_are_resolved(law, arm):
     """P(D > m) is the share of the simulator's words whose delay exceeds m, for m deep in the tail."""
     words = np.unique(np.geomspace(1, 2**32 - 1, 4001).astype(np.uint64)).astype(np.uint32)
-    dtype = jnp.result_type(float)
-    u = (jnp.asarray(words).astype(dtype) + jnp.asarray(1, dtype)) * jnp.asarray(2.0**-32, dtype)
+    u = tape.to_uniform(jnp.asarray(words))
     delay = np.asarray(jax.vmap(law.sampler(), in_axes=(0, None))(u, jnp.int32(arm)))
     part = law.laws[arm] if isinstance(law, jb.PerArm) else law
     lost = float(arms(part.loss, arm)) if isinstance(part, jb.Lossy) else 0.0
@@ -175,15 +174,42 @@ def test_a_law_is_a_pytree_of_arrays(law):
     np.testing.assert_array_equal(again.isf(jnp.asarray(0.3)), law.isf(jnp.asarray(0.3)))
 
 
-@each(REWARDS | DELAYS, "law")
-def test_gradients_of_the_survival_function_are_finite(law):
-    """No NaN from a branch that was not taken."""
+LIGHT = {  # tails that underflow, and probabilities of 0 and 1
+    "Pareto light": jb.Pareto([5.0, 9.0, 30.0]),
+    "Geometric light": jb.Geometric([0.0, 0.1, 3.0]),
+    "LogNormal light": jb.LogNormal([20.0, 2.0, 1e4], [1.0, 0.1, 0.05]),
+    "Weibull light": jb.Weibull([2.0, 20.0, 5.0], [10.0, 3.0, 1.0]),
+    "Bernoulli sure": jb.Bernoulli([0.0, 1.0, 0.5]),
+}
+
+
+@each(REWARDS | DELAYS | LIGHT, "law")
+@pytest.mark.parametrize("method", ["survival", "cdf", "log_prob"])
+def test_gradients_are_finite(law, method):
+    """No NaN from a branch that was not taken, wherever the function itself is finite."""
 
     def total(law):
-        return sum(jnp.sum(law.survival(m)) for m in (0, 1, 5, 1000))
+        values = [getattr(law, method)(m) for m in (0, 1, 5, 1000, 10**6)]
+        return sum(jnp.sum(jnp.where(jnp.isfinite(v), v, 0)) for v in values)
 
     floats = jax.tree.leaves(jax.grad(total, allow_int=True)(law))
     assert all(np.isfinite(g).all() for g in floats if jnp.issubdtype(g.dtype, jnp.floating))
+
+
+@each(REWARDS | DELAYS | LIGHT, "law")
+def test_the_distribution_function_keeps_its_precision_near_zero(law):
+    """D-UCB divides by it: in float32, relative to the same formula in double precision."""
+    points = np.array([0, 1, 2, 3, 5, 40, 10**4], np.int32)
+    with jax.enable_x64(False):
+        single = jax.tree.map(lambda x: x.astype(jnp.float32) if jnp.issubdtype(x.dtype, jnp.floating) else x, law)
+        rough = at(single.cdf, points)
+    with jax.enable_x64(True):
+        double = jax.tree.map(lambda x: x.astype(float) if jnp.issubdtype(x.dtype, jnp.floating) else x, single)
+        exact = at(double.cdf, points)
+        np.testing.assert_allclose(exact, 1 - at(double.survival, points), atol=1e-12)
+    tiny = 1e-30  # below, single precision underflows
+    kept = exact > tiny if isinstance(law, jb.DelayLaw) and not isinstance(law, jb.RewardLaw) else exact > 1e-3
+    np.testing.assert_allclose(rough[kept], exact[kept], rtol=2e-4)
 
 
 @pytest.mark.parametrize(
@@ -198,10 +224,12 @@ def test_gradients_of_the_survival_function_are_finite(law):
         (lambda: jb.Discrete([0, 1], [0.5, 0.4]), "Discrete: probabilities must sum to 1"),
         (lambda: jb.Discrete([1, 0], [0.5, 0.5]), "Discrete: values must increase"),
         (lambda: jb.Discrete([0, 1], [0.5, 0.25, 0.25]), "Discrete: probabilities must have shape"),
-        (lambda: jb.TruncatedNormal(0.5, 0), "TruncatedNormal: scale must be finite and > 0"),
+        (lambda: jb.TruncatedNormal(0.5, 0), r"TruncatedNormal: scale must be in \(0, 10\]"),
+        (lambda: jb.TruncatedNormal(0.5, 1e4), r"TruncatedNormal: scale must be in \(0, 10\]"),
         (lambda: jb.TruncatedNormal(9, 1e-3), "TruncatedNormal: loc must lie within 8 scales"),
         (lambda: jb.Pareto([1.0, 0.0]), "Pareto: tail_index must be finite and > 0, got 0.0"),
         (lambda: jb.Pareto(float("inf")), "Pareto: tail_index"),
+        (lambda: jb.Geometric(float("inf")), "Geometric: mean must be finite"),
         (lambda: jb.Constant(-1), "Constant: delay must be an integer from 0"),
         (lambda: jb.Geometric(-1.0), "Geometric: mean"),
         (lambda: jb.DiscreteUniform(5, 2), "DiscreteUniform: high must be >= low"),
@@ -230,7 +258,9 @@ def test_numbers_out_of_range_are_refused(make, message):
         (lambda: jb.Constant(1.5), "Constant: delay must be an integer"),
         (lambda: jb.Empirical([0.5], [1.0]), "Empirical: delays must be an integer"),
         (lambda: jb.Lossy(0.3, 0.1), "Lossy: delay must be a delay law"),
+        (lambda: jb.Lossy(jb.PerArm([jb.Bernoulli(0.5)]), 0.1), "Lossy: delay must be a delay law"),
         (lambda: jb.Mixture([jb.Bernoulli(0.5)], [1.0]), "Mixture: laws must be a list of delay laws"),
+        (lambda: jb.Mixture(jb.Pareto(1.0), [1.0]), "Mixture: laws must be a list of delay laws"),
         (lambda: jb.PerArm([jb.Bernoulli(0.5), jb.Pareto(1.0)]), "PerArm: laws must be all reward laws or all delay"),
         (lambda: jb.PerArm(jb.Pareto([1.0, 2.0])), "PerArm: laws must be a list"),
     ],

@@ -1,5 +1,6 @@
 """What holds for every public policy, found from ``__all__``."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -264,6 +265,24 @@ def test_numbers_out_of_range_are_refused(make, message):
         make()
 
 
+@pytest.mark.parametrize(
+    "policy",
+    [
+        jb.PatientBandits([0.1, 0.3, 0.5]),
+        jb.PatientBandits(0.3, bonus_scale=[1.0, 2.0, 3.0]),
+        jb.PatientBandits(jb.corollary1_alpha, bias_scale=[1.0]),
+        jb.AdaptPatientBandits(1.0, 0.2, 0.5, lcb_scale=[0.0, 0.5, 1.0]),
+        jb.DUCB([5, 10, 20], jb.Pareto(0.7)),
+        jb.DKLUCB([5], jb.Pareto(0.7)),
+        jb.Discarding([5, 5, 5]),
+    ],
+    ids=lambda policy: type(policy).__name__,
+)
+def test_several_numbers_at_once_are_refused_however_many_arms_there_are(policy):
+    with refused(ValueError, "must be a single number, got an array of shape .*; use jax.vmap"):
+        jb.simulate(0, instance(), policy, horizon=10)
+
+
 def test_a_window_that_is_not_whole_is_refused():
     for make in (lambda: jb.DUCB(2.5, jb.Pareto(0.7)), lambda: jb.Discarding("20")):
         with refused(TypeError, "window must be"):
@@ -291,6 +310,56 @@ def test_corollary_1():
     t = jnp.arange(1, 6, dtype=jnp.int32)
     expected = [0, 0, *(np.log(np.log(s)) / np.log(s) for s in (3, 4, 5))]
     np.testing.assert_allclose(jax.vmap(jb.corollary1_alpha)(t), expected, rtol=1e-5)
+
+
+class Schedule(eqx.Module):
+    """A schedule with a number of its own."""
+
+    scale: jax.Array
+
+    def __call__(self, t):
+        return jnp.minimum(self.scale / t.astype(float), 0.5)
+
+
+def test_the_numbers_of_a_schedule_are_traced():
+    scales = jnp.array([3.0, 90.0])
+
+    def run(scale):
+        return jb.simulate(0, instance(), jb.PatientBandits(Schedule(scale)), horizon=60)
+
+    together = jax.jit(jax.vmap(run))(scales)
+    for i in range(2):
+        np.testing.assert_array_equal(together.pulls[i], run(scales[i]).pulls)
+
+
+def test_a_million_fractional_rewards_add_up():
+    """In single precision a plain sum would be off by almost 1 %."""
+    horizon, policy = 10**6, jb.UCB1()
+    state = policy.init(1, horizon)
+
+    def step(state, t):
+        return policy.update(state, t, jnp.int32(0), jb.Conversions(jnp.full(1, 0.9))), None
+
+    state, _ = jax.lax.scan(step, state, jnp.arange(1, horizon + 1, dtype=jnp.int32))
+    np.testing.assert_allclose(state.rewards, 0.9e6, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("c", "alpha_min"), [(1.0, 0.2), (1.0, 0.25), (1.0, 0.5), (1.0, 1.0), (0.8, 0.5), (1.0, 0.7)])
+def test_the_short_window_of_adapt_patient_bandits_is_right_up_to_a_million_pulls(c, alpha_min):
+    """In every precision: exactly where the ratio is a power of two, else but for 1 % of the pulls."""
+    pulls = np.arange(1, 10**6 + 1)
+    _, short = jb.AdaptPatientBandits(c, alpha_min, 0.5).windows(jnp.asarray(pulls, jnp.int32))
+    ratio = (np.longdouble(np.float32(c) if short.dtype == np.int32 else c) / 2) ** (1 / np.longdouble(alpha_min))
+    expected = np.maximum(np.floor(ratio * np.maximum(pulls // 2, 1) * (1 + 1e-15)), 1)
+    wrong = np.mean(np.asarray(short) != expected)
+    assert wrong == 0 if c == 1.0 and alpha_min in (0.2, 0.25, 0.5, 1.0) else wrong < 0.01
+
+
+def test_a_policy_made_in_single_precision_runs_in_double():
+    policies = [jb.PatientBandits(0.3), jb.DUCB(5, jb.Pareto(0.7)), jb.AdaptPatientBandits(1.0, 0.2, 0.5)]
+    with jax.enable_x64(True):
+        for policy in policies:
+            assert int(jb.replay(*tables(0), policy).arms[0]) == 0
 
 
 class Thompson(jb.Policy):
@@ -346,12 +415,39 @@ def test_an_anonymous_policy_sees_the_sum_of_what_has_arrived():
     np.testing.assert_allclose(trace.diagnostics["total"], expected, rtol=1e-5, atol=1e-5)
 
 
+class Misnamed(Total):
+    observes = "feedback"
+
+
+class Counting(Total):
+    def diagnostics(self, state, t):
+        return {"half": 0.5}
+
+
+class Growing(Total):
+    def update(self, state, t, arm, observation):
+        return (*state, observation.reward)
+
+
+def test_what_breaks_the_protocol_is_refused():
+    with refused(TypeError, "Misnamed: observes must be Anonymous, Conversions or Feedback, got 'feedback'"):
+        jb.simulate(0, instance(), Misnamed(), horizon=10)
+    with refused(TypeError, "Growing: update must return a state like init's"):
+        jb.simulate(0, instance(), Growing(), horizon=10)
+
+
+def test_diagnostics_may_be_plain_numbers():
+    assert float(jb.simulate(0, instance(), Counting(), horizon=10).diagnostics["half"][-1]) == 0.5
+
+
 class Nan(Total):
     def scores(self, state, t, key):
         return jnp.where(t < 5, state[0], jnp.nan)
 
 
 def test_a_nan_score_is_found_out():
+    inside_jit = jax.jit(lambda: jb.simulate(0, instance(), Nan(), horizon=10, checkpoints=[4, 5, 10]).regret)()
+    np.testing.assert_array_equal(np.isnan(inside_jit), [False, True, True])
     for run in (
         lambda: jb.simulate(0, instance(), Nan(), horizon=10),
         lambda: jb.simulate_batch(0, instance(), Nan(), horizon=10, seeds=3),

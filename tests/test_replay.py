@@ -143,3 +143,6 @@ def test_delays_that_are_not_whole_are_refused():
         jb.replay([[1.0]], [[0.5]], jb.UCB1())
     with refused(TypeError, "delays must be an integer"):
         jb.replay([[1.0]], [[np.nan]], jb.UCB1())
+    for delays in ([["a"]], None):
+        with refused(TypeError, "replay: delays must be numbers"):
+            jb.replay([[1.0]], delays, jb.UCB1())

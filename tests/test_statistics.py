@@ -62,6 +62,13 @@ def test_the_shared_tape_makes_differences_precise():
     assert (np.asarray(paired) < 0.3 * unpaired).all()
 
 
+def test_a_run_in_place_of_its_regret_is_refused():
+    runs = jb.simulate_batch(0, jb.Instance(jb.Bernoulli([0.5, 0.6]), jb.NoDelay()), jb.UCB1(), horizon=10, seeds=3)
+    for call in (lambda: jb.mean_ci(runs), lambda: jb.paired_difference(runs, runs)):
+        with refused(TypeError, r"values must be an array, got a Run; pass its .regret"):
+            call()
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

@@ -36,8 +36,7 @@ def test_a_seed_of_a_batch_is_fold_in():
 
 def test_uniforms_lie_in_the_half_open_interval_and_keep_every_small_word():
     extremes = jnp.array([0, 1, 2, 2**20, 2**32 - 2, 2**32 - 1], jnp.uint32)
-    dtype = jnp.result_type(float)
-    u = np.asarray((extremes.astype(dtype) + jnp.asarray(1, dtype)) * jnp.asarray(2.0**-32, dtype), float)
+    u = np.asarray(tape.to_uniform(extremes), float)
     np.testing.assert_array_equal(u[:4], np.array([1, 2, 3, 2**20 + 1]) * 2.0**-32)
     assert u.max() == 1
 
@@ -83,6 +82,11 @@ def test_keys_of_another_generator_are_reduced_to_two_words():
 def test_a_seed_that_does_not_fit_32_bits_is_refused(key):
     with refused(ValueError, "key must be an integer from 0 to 4294967295"):
         tape.words(key)
+
+
+def test_a_traced_number_that_is_not_whole_is_refused():
+    with refused(TypeError, "key must be a key or a whole number, got a traced float"):
+        jax.jit(tape.words)(1.5)
 
 
 def test_what_is_not_a_key_is_refused():

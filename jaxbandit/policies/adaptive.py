@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, Int
 from jaxbandit import _checks
 from jaxbandit.laws import pick
 from jaxbandit.pending import ConversionsByPull, Pull
-from jaxbandit.policies.base import ArmStatistics, Policy
+from jaxbandit.policies.base import ArmStatistics, Policy, add_compensated, check_single
 from jaxbandit.policies.patient import log_term, patient_bonus
 
 Scalar = Float[Array, ""]
@@ -18,13 +18,15 @@ Scalar = Float[Array, ""]
 class Lookback(NamedTuple):
     """For a window of w_i rounds per arm: the arm's pulls of rounds s <= t - w_i, at the start of round t.
 
-    ``seen`` is the sum of C_s 1{D_s <= w_i} over them. ``by_delay[i, d]`` is the sum of C_s over those with D_s = d; it
-    is read at d = w_i + 1 only, when the window grows to it, and by then each of these pulls is that old.
+    ``seen`` is the sum of C_s 1{D_s <= w_i} over them, and ``error`` its rounding error. ``by_delay[i, d]`` is the sum
+    of C_s over those with D_s = d; it is read at d = w_i + 1 only, when the window grows to it, and by then each of
+    these pulls is that old.
     """
 
     window: Int[Array, " K"]
     pulls: Int[Array, " K"]
     seen: Float[Array, " K"]
+    error: Float[Array, " K"]
     by_delay: Float[Array, "K W"]
 
     @classmethod
@@ -33,6 +35,7 @@ class Lookback(NamedTuple):
             window=jnp.ones(num_arms, jnp.int32),
             pulls=jnp.zeros(num_arms, jnp.int32),
             seen=jnp.zeros(num_arms),
+            error=jnp.zeros(num_arms),
             by_delay=jnp.zeros((num_arms, horizon // 2 + 2)),
         )
 
@@ -51,10 +54,12 @@ class Lookback(NamedTuple):
         reward = jnp.where(ripe, log.reward[at], 0)
         by_delay = self.by_delay.at[arms, delay].add(reward, mode="drop", wrap_negative_indices=False)
         arrived = jnp.where(grown, by_delay[arms, window], jnp.where(delay <= window, reward, 0))
+        seen, error = add_compensated(self.seen, self.error, arrived)
         return Lookback(
             window=window,
             pulls=self.pulls + ripe.astype(jnp.int32),
-            seen=self.seen + arrived,
+            seen=seen,
+            error=error,
             by_delay=by_delay,
         )
 
@@ -111,6 +116,8 @@ class AdaptPatientBandits(Policy):
         self.lcb_scale = number("lcb_scale", lcb_scale, "finite and >= 0", "the paper's is 1")
 
     def init(self, num_arms: int, horizon: int) -> AdaptiveState:
+        check_single(self)
+
         def empty(dtype: Any) -> Array:
             return jnp.zeros(horizon + 1, dtype)
 
@@ -123,9 +130,9 @@ class AdaptPatientBandits(Policy):
         )
 
     def windows(self, pulls: Int[Array, " K"]) -> tuple[Int[Array, " K"], Int[Array, " K"]]:
-        """D and d. A few ulp are added before the floor: (1/2)^5 times 32 is 1, however it is rounded."""
+        """D and d. An ulp is added before the floor: (1/2)^5 times 32 is 1, however it is rounded."""
         long = jnp.maximum(pulls // 2, 1)
-        ratio = jnp.exp(jnp.log(self.c / 2) / self.alpha_min) * (1 + 16 * jnp.finfo(self.c.dtype).eps)
+        ratio = jnp.exp(jnp.log(self.c / 2) / self.alpha_min) * (1 + jnp.finfo(self.c.dtype).eps)
         return long, jnp.maximum(jnp.floor(ratio * long.astype(ratio.dtype)).astype(jnp.int32), 1)
 
     def estimate(self, state: AdaptiveState) -> tuple[Scalar, Scalar]:
@@ -141,7 +148,7 @@ class AdaptPatientBandits(Policy):
 
     def scores(self, state: AdaptiveState, t: Int[Array, ""], key: Array) -> Float[Array, " K"]:
         _, alpha_bar = self.estimate(state)
-        pulls, rewards = state.arms
+        pulls, rewards = state.arms.pulls, state.arms.rewards
         deviation, two = jnp.sqrt(2 * state.log_term), jnp.asarray(2, state.log_term.dtype)
         index = rewards / jnp.maximum(pulls, 1).astype(rewards.dtype) + patient_bonus(pulls, alpha_bar, deviation, two)
         return jnp.where(t <= 2 * pulls.shape[0], jnp.inf, index)

@@ -11,7 +11,7 @@ from jaxbandit import _checks
 from jaxbandit._checks import NEVER
 from jaxbandit.laws import DelayLaw
 from jaxbandit.pending import Conversions
-from jaxbandit.policies.base import ArmStatistics, Policy, where_pulled
+from jaxbandit.policies.base import ArmStatistics, Policy, check_single, where_pulled
 from jaxbandit.policies.effective import EffectivePulls
 
 NEWTON_STEPS = 5
@@ -63,6 +63,7 @@ class DelayCorrected(Policy):
         return jnp.asarray(NEVER, jnp.int32) if self.window is None else self.window
 
     def init(self, num_arms: int, horizon: int) -> CorrectedState:
+        check_single(self)
         if self.cdf.batch_shape != ():
             raise ValueError(
                 f"{type(self).__name__}: cdf must be one law for all arms, got laws of shape {self.cdf.batch_shape}; "
@@ -71,7 +72,7 @@ class DelayCorrected(Policy):
         return CorrectedState(ArmStatistics.empty(num_arms), EffectivePulls.empty(num_arms, horizon))
 
     def scores(self, state: CorrectedState, t: Int[Array, ""], key: Array) -> Float[Array, " K"]:
-        pulls, rewards = state.arms
+        pulls, rewards = state.arms.pulls, state.arms.rewards
         effective = state.effective.at(t, self._window, self.cdf.cdf)
         safe = jnp.where(effective > 0, effective, 1)
         log_t = jnp.log(t.astype(rewards.dtype))
@@ -121,7 +122,8 @@ class DUCB(DelayCorrected):
 
 
 class DKLUCB(DelayCorrected):
-    """``max{q in [θ, 1] : Ñ (θ log(θ/q) + q - θ) <= log t}`` with ``θ = min(1, S/Ñ)``, 1 where Ñ = 0.
+    """``max{q in [θ, 1] : Ñ (θ log(θ/q) + q - θ) <= log t}`` with ``θ = min(1, S/Ñ)``, and +inf where
+    Ñ = 0.
 
     DKL-UCB of Vernade, Cappé and Perchet (2017). Arguments and errors as for ``DUCB``.
     """

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
@@ -11,7 +12,7 @@ from jaxtyping import Array, Float, Int
 from jaxbandit import _checks
 from jaxbandit.laws import is_arm, pick
 from jaxbandit.pending import Conversions
-from jaxbandit.policies.base import ArmStatistics, Policy, where_pulled
+from jaxbandit.policies.base import ArmStatistics, Policy, check_single, where_pulled
 
 
 def log_term(num_arms: int, horizon: int) -> float:
@@ -49,7 +50,8 @@ class PatientBandits(Policy):
 
     Args:
         alpha: tail index the delays are trusted to have, >= 0: a number, or a function of the round t (1..T) such as
-            ``jaxbandit.corollary1_alpha``. A function is part of the program: a new one compiles again.
+            ``jaxbandit.corollary1_alpha``. A function is part of the program: a new one compiles again. One with
+            numbers of its own is an ``equinox.Module`` with a ``__call__``: they are traced.
         bonus_scale: factor of the deviation term, >= 0.
         bias_scale: factor of the bias term, >= 0.
 
@@ -66,16 +68,18 @@ class PatientBandits(Policy):
             return _checks.floats(f"PatientBandits: {name}", x, "finite and >= 0", mend)
 
         if callable(alpha):
-            self.alpha = alpha if isinstance(alpha, jax.tree_util.Partial) else jax.tree_util.Partial(alpha)
+            schedule: Any = alpha if isinstance(alpha, eqx.Module) else jax.tree_util.Partial(alpha)
+            self.alpha = schedule
         else:
             self.alpha = number("alpha", alpha, "give the smallest tail index you expect, or a function of t")
         self.bonus_scale = number("bonus_scale", bonus_scale, "the paper's is 1")
         self.bias_scale = number("bias_scale", bias_scale, "the paper's is 2")
 
     def init(self, num_arms: int, horizon: int) -> PatientState:
+        check_single(self)
         return PatientState(
             arms=ArmStatistics.empty(num_arms),
-            bonus=jnp.full(num_arms, jnp.inf),
+            bonus=jnp.full(num_arms, jnp.inf, self.bonus_scale.dtype),
             deviation=self.bonus_scale * math.sqrt(2 * log_term(num_arms, horizon)),
         )
 

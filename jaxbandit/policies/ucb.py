@@ -9,7 +9,7 @@ from jaxbandit import _checks
 from jaxbandit._checks import NEVER
 from jaxbandit.laws import one_hot
 from jaxbandit.pending import Conversions, Feedback
-from jaxbandit.policies.base import ArmStatistics, Policy, where_pulled
+from jaxbandit.policies.base import ArmStatistics, Policy, check_single, where_pulled
 
 
 def ucb1_index(rewards: Float[Array, " K"], pulls: Num[Array, " K"], t: Int[Array, ""]) -> Float[Array, " K"]:
@@ -53,8 +53,7 @@ class DelayedUCB1(Policy):
     def update(
         self, state: ArmStatistics, t: Int[Array, ""], arm: Int[Array, ""], observation: Feedback
     ) -> ArmStatistics:
-        settled = state.pulls + observation.settled
-        return ArmStatistics(pulls=settled, rewards=state.rewards + observation.rewards)
+        return state.add(observation.settled, observation.rewards)
 
 
 class DiscardingState(NamedTuple):
@@ -83,6 +82,7 @@ class Discarding(Policy):
         self.window = _checks.integers("Discarding: window", window, 1, NEVER, "give a number of rounds")
 
     def init(self, num_arms: int, horizon: int) -> DiscardingState:
+        check_single(self)
         return DiscardingState(old=ArmStatistics.empty(num_arms), arms=jnp.zeros(horizon + 1, jnp.int32))
 
     def scores(self, state: DiscardingState, t: Int[Array, ""], key: Array) -> Float[Array, " K"]:
@@ -95,8 +95,7 @@ class Discarding(Policy):
         arms = state.arms.at[t].set(arm)
         ripe = t + 1 - self.window
         counted = jnp.where(ripe >= 1, one_hot(arms[jnp.maximum(ripe, 0)], state.old.pulls.shape[0]), 0)
-        old = ArmStatistics(pulls=state.old.pulls + counted, rewards=state.old.rewards + observation.rewards)
-        return DiscardingState(old=old, arms=arms)
+        return DiscardingState(old=state.old.add(counted, observation.rewards), arms=arms)
 
     def wait(self, delay: Int[Array, ""]) -> Int[Array, ""]:
         return jnp.where(delay <= self.window, self.window, NEVER)
