@@ -12,7 +12,8 @@ import jax
 
 from experiments.report import Options, check_output
 
-NAMES = ("fig2", "fig3", "fig4", "fig5")
+FIGURES = ("fig2", "fig3", "fig4", "fig5")
+NAMES = (*FIGURES, "benchmark")
 
 
 def describe(name: str) -> str:
@@ -20,11 +21,11 @@ def describe(name: str) -> str:
 
 
 def arguments(argv: list[str] | None = None) -> argparse.Namespace:
-    listing = "\n".join(f"  {name:8}{describe(name)}" for name in NAMES)
+    listing = "\n".join(f"  {name:10}{describe(name)}" for name in NAMES)
     parser = argparse.ArgumentParser(
         prog="python -m experiments",
         description=__doc__,
-        epilog=f"experiments:\n{listing}\n  {'all':8}All of them, one after the other.\n  {'list':8}Print this list.",
+        epilog=f"experiments:\n{listing}\n  {'all':10}All figures, one after the other.\n  {'list':10}Print this list.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("name", choices=[*NAMES, "all", "list"], metavar="NAME", help="an experiment, 'all' or 'list'")
@@ -46,7 +47,7 @@ def arguments(argv: list[str] | None = None) -> argparse.Namespace:
 def main(argv: list[str] | None = None) -> int:
     options = arguments(argv)
     if options.name == "list":
-        print("\n".join(f"{name:8}{describe(name)}" for name in NAMES))
+        print("\n".join(f"{name:10}{describe(name)}" for name in NAMES))
         return 0
     try:
         check_output(options.out)
@@ -57,7 +58,7 @@ def main(argv: list[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # claims hold Greek letters, which not every terminal can print
     started = time.perf_counter()
-    for name in NAMES if options.name == "all" else (options.name,):
+    for name in FIGURES if options.name == "all" else (options.name,):
         experiment = importlib.import_module(f"experiments.{name}")
         experiment.main(
             Options(

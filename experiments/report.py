@@ -59,8 +59,8 @@ def check_output(folder: Path) -> None:
 class Progress:
     """Runs done, runs per second and time left, between batches. ``with Progress("fig2", total) as progress: ...``"""
 
-    def __init__(self, name: str, runs: int):
-        self.bar = tqdm(total=runs, desc=name, unit=" runs", unit_scale=True)
+    def __init__(self, name: str, total: int, unit: str = "runs"):
+        self.bar = tqdm(total=total, desc=name, unit=f" {unit}", unit_scale=True)
 
     def __enter__(self) -> "Progress":
         return self
@@ -68,8 +68,8 @@ class Progress:
     def __exit__(self, *_: object) -> None:
         self.bar.close()
 
-    def done(self, runs: int) -> None:
-        self.bar.update(runs)
+    def done(self, count: int) -> None:
+        self.bar.update(count)
 
 
 def save(

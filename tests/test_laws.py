@@ -141,6 +141,7 @@ def test_log_probabilities_are_stable_up_to_age_1e6(law):
     np.testing.assert_allclose(rough, exact, rtol=2e-5, atol=1e-4)
 
 
+@pytest.mark.slow
 @each(DELAYS, "law")
 def test_the_mean_delay_is_the_sum_of_the_survival_function(law):
     with jax.enable_x64(True):
@@ -153,6 +154,7 @@ def test_the_mean_delay_is_the_sum_of_the_survival_function(law):
     assert (mean[~closed] > total[~closed]).all()
 
 
+@pytest.mark.slow
 @each(REWARDS, "law")
 @pytest.mark.parametrize("arm", range(NUM_ARMS))
 def test_log_densities_of_rewards_integrate_to_the_law(law, arm):
@@ -196,6 +198,7 @@ def test_gradients_are_finite(law, method):
     assert all(np.isfinite(g).all() for g in floats if jnp.issubdtype(g.dtype, jnp.floating))
 
 
+@pytest.mark.slow
 @each(REWARDS | DELAYS | LIGHT, "law")
 def test_the_distribution_function_keeps_its_precision_near_zero(law):
     """D-UCB divides by it: in float32, relative to the same formula in double precision."""

@@ -1,0 +1,201 @@
+"""Benchmark: the engine beside other programs for the same job, in one run, interleaved; not part of ``all``."""
+
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure
+
+import jaxbandit as jb
+from experiments import peers
+from experiments.report import Claim, Options, Progress, save
+
+HORIZON = 3000
+RUNS = {2: 16384, 10: 4096, 100: 512}  # runs of a timing, by number of arms
+QUICK_RUNS = {2: 2048, 10: 512, 100: 128}
+PEER_RUNS = {2: 1024, 10: 512, 100: 128}  # the two that hold all calendars at once fall out of the cache above
+REPETITIONS = 5
+ALPHA = 0.3
+BELIEVED_DELAY = 0.7  # tail index of the delay law that D-UCB is given
+
+Timings = dict[str, tuple[float, float]]
+"""By name: median ns per run and round, and seconds of the first call (compiling included)."""
+
+
+def instance(num_arms: int) -> jb.Instance:
+    return jb.Instance(jb.Bernoulli(np.linspace(0.3, 0.7, num_arms)), jb.Pareto(np.linspace(1.0, 0.3, num_arms)))
+
+
+def engine(policy: jb.Policy, num_arms: int, horizon: int, runs: int) -> Callable[[int], Any]:
+    def run(seed: int) -> Any:
+        batch = jb.simulate_batch(seed, instance(num_arms), policy, horizon=horizon, seeds=runs, checkpoints=[horizon])
+        return jax.block_until_ready(batch.pulls)
+
+    return run
+
+
+def time_all(programs: Mapping[str, tuple[Callable[[int], Any], float]], repetitions: int) -> Timings:
+    """Every program once to compile, then all of them in turn, again and again. ``programs`` gives steps per call."""
+    first, seconds = {}, {name: [] for name in programs}
+    for seed in range(repetitions + 1):
+        for name, (program, _) in programs.items():
+            started = time.perf_counter()
+            program(seed)
+            elapsed = time.perf_counter() - started
+            if seed == 0:
+                first[name] = elapsed
+            else:
+                seconds[name].append(elapsed)
+    return {name: (1e9 * statistics.median(seconds[name]) / programs[name][1], first[name]) for name in programs}
+
+
+def against_peers(num_arms: int, runs: int, repetitions: int) -> Timings:
+    law = instance(num_arms)
+    means, tails = np.asarray(law.means), np.asarray(jnp.broadcast_to(law.delay.tail_index, (num_arms,)))  # pyright: ignore
+    few = min(runs, PEER_RUNS[num_arms])
+
+    def obvious(seed: int) -> Any:
+        return jax.block_until_ready(peers.obvious_jax(jax.random.key(seed), means, tails, ALPHA, HORIZON, few))
+
+    def numpy(seed: int) -> Any:
+        return peers.numpy_vectorised(np.random.default_rng(seed), means, tails, ALPHA, HORIZON, few)
+
+    def numba(seed: int) -> Any:
+        return peers.numba_loop(seed, means, tails, ALPHA, HORIZON, runs)
+
+    return time_all(
+        {
+            f"engine, K = {num_arms}": (engine(jb.PatientBandits(ALPHA), num_arms, HORIZON, runs), runs * HORIZON),
+            f"Numba loop, K = {num_arms}": (numba, runs * HORIZON),
+            f"obvious jit(vmap(scan)), K = {num_arms}": (obvious, few * HORIZON),
+            f"NumPy over seeds, K = {num_arms}": (numpy, few * HORIZON),
+        },
+        repetitions,
+    )
+
+
+def policies_and_horizons(quick: bool, repetitions: int) -> Timings:
+    believed = jb.Pareto(tail_index=BELIEVED_DELAY)
+    patient, adaptive = jb.PatientBandits(ALPHA), jb.AdaptPatientBandits(c=1.0, alpha_min=0.2, mean_min=0.3)
+    cases: list[tuple[str, jb.Policy, int, int]] = [
+        ("PatientBandits, T = 3000", patient, 3000, 2048),
+        ("D-UCB m = 200, T = 3000", jb.DUCB(200, believed), 3000, 2048),
+        ("DKL-UCB m = 200, T = 3000", jb.DKLUCB(200, believed), 3000, 2048),
+        ("PatientBandits, T = 10000", patient, 10_000, 512),
+        ("D-UCB uncensored, T = 10000", jb.DUCB(None, believed), 10_000, 512),
+        ("AdaptPatientBandits, T = 10000", adaptive, 10_000, 256),
+        ("PatientBandits, T = 100000", patient, 100_000, 128),
+        ("AdaptPatientBandits, T = 100000", adaptive, 100_000, 64),
+        ("PatientBandits, T = 300000", patient, 300_000, 64),
+        ("AdaptPatientBandits, T = 1000000", adaptive, 1_000_000, 8),
+    ]
+    if quick:
+        cases = [(name, policy, horizon, max(runs // 8, 8)) for name, policy, horizon, runs in cases[:6]]
+    programs = {name: (engine(policy, 2, horizon, runs), horizon * runs) for name, policy, horizon, runs in cases}
+    return time_all(programs, repetitions)
+
+
+def number_of_runs(quick: bool, repetitions: int) -> Timings:
+    counts = (16, 128, 1024) if quick else (16, 128, 1024, 8192, 65_536)
+    programs = {
+        f"engine, {runs} runs": (engine(jb.PatientBandits(ALPHA), 2, HORIZON, runs), runs * HORIZON) for runs in counts
+    }
+    return time_all(programs, repetitions)
+
+
+def in_a_new_process(code: str) -> float:
+    """The number that ``code`` prints in a fresh interpreter."""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return float(done.stdout.split()[-1])
+
+
+def import_seconds(modules: str) -> float:
+    code = f"import time; t = time.perf_counter()\nimport {modules}\nprint(time.perf_counter() - t)"
+    return statistics.median(in_a_new_process(code) for _ in range(3))
+
+
+def peak_memory(runs: int) -> float:
+    """MiB at the most of a process that simulates so many runs and keeps their final pulls."""
+    code = f"""
+import resource, jaxbandit as jb
+instance = jb.Instance(jb.Bernoulli([0.3, 0.7]), jb.Pareto([1.0, 0.3]))
+jb.simulate_batch(0, instance, jb.PatientBandits({ALPHA}), horizon={HORIZON}, seeds={runs}, checkpoints=[{HORIZON}])
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+"""
+    return in_a_new_process(code)
+
+
+def ratios(ns: Mapping[str, float], extra: Mapping[str, float]) -> list[Claim]:
+    """What is compared, whether the engine reached its goal, and by how much."""
+    patient = "PatientBandits, T = {}".format
+    comparisons = [
+        *((f"engine, K = {k}", f"Numba loop, K = {k}", goal) for k, goal in ((2, 0.65), (10, 0.75), (100, 1))),
+        ("engine, K = 2", "obvious jit(vmap(scan)), K = 2", 1 / 6),
+        (patient(300000), patient(3000), 2),
+        ("D-UCB m = 200, T = 3000", patient(3000), 3),
+        ("D-UCB uncensored, T = 10000", patient(10000), 8),
+        ("DKL-UCB m = 200, T = 3000", "D-UCB m = 200, T = 3000", 3),
+        ("AdaptPatientBandits, T = 100000", patient(100000), 5),
+        ("AdaptPatientBandits, T = 1000000", "AdaptPatientBandits, T = 10000", 2),
+        ("import jaxbandit", "import jax, equinox", 1.3),
+        ("peak memory, 100000 runs", "peak memory, 10000 runs", 1.3),
+    ]
+    values = dict(ns) | dict(extra)
+    return [
+        Claim(
+            f"{one} costs at most {goal:.2g} times {other}",
+            values[one] <= goal * values[other],
+            f"{values[one] / values[other]:.2f}: {values[one]:.4g} against {values[other]:.4g}",
+        )
+        for one, other, goal in comparisons
+        if one in values and other in values
+    ]
+
+
+def draw(ns: Mapping[str, float]) -> Figure:
+    figure, (by_arms, by_runs) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
+    for program in ("engine", "Numba loop", "obvious jit(vmap(scan))", "NumPy over seeds"):
+        points = [(k, ns[f"{program}, K = {k}"]) for k in RUNS if f"{program}, K = {k}" in ns]
+        if points:
+            by_arms.loglog(*zip(*points, strict=True), marker="o", label=program)
+    by_arms.set(xlabel="number of arms", ylabel="ns per run and round", title=f"PatientBandits, T = {HORIZON}")
+    by_arms.legend()
+    points = [(int(name.split()[1]), value) for name, value in ns.items() if name.endswith(" runs")]
+    by_runs.loglog(*zip(*points, strict=True), marker="o")
+    by_runs.set(xlabel="number of runs", ylabel="ns per run and round", title=f"the engine, K = 2, T = {HORIZON}")
+    return figure
+
+
+def main(options: Options) -> None:
+    started = time.perf_counter()
+    repetitions = 3 if options.quick else REPETITIONS
+    runs = QUICK_RUNS if options.quick else RUNS
+    timings: Timings = {}
+    with Progress("benchmark", len(runs) + 2, unit="parts") as progress:
+        for num_arms in runs:
+            timings |= against_peers(num_arms, runs[num_arms], repetitions)
+            progress.done(1)
+        timings |= policies_and_horizons(options.quick, repetitions)
+        progress.done(1)
+        timings |= number_of_runs(options.quick, repetitions)
+        progress.done(1)
+    extra = {"import jaxbandit": import_seconds("jaxbandit"), "import jax, equinox": import_seconds("jax, equinox")}
+    if not options.quick:
+        extra |= {f"peak memory, {n} runs": peak_memory(n) for n in (10_000, 100_000)}
+    ns = {name: value for name, (value, _) in timings.items()}
+    print(f"\n{'program':42}{'ns per run and round':>22}{'steps per second':>20}{'first call, s':>15}")
+    for name, (value, first) in timings.items():
+        print(f"{name:42}{value:22.1f}{1e9 / value:20.3g}{first:15.2f}")
+    rows = [
+        {"program": name, "ns_per_run_and_round": value, "first_call_s": first}
+        for name, (value, first) in timings.items()
+    ]
+    settings = {"horizon": HORIZON, "repetitions": repetitions, "runs": runs, "other": extra}
+    save("benchmark", draw(ns), rows, ratios(ns, extra), settings, started, options)
