@@ -15,10 +15,11 @@ from jaxbandit.instance import Instance
 from jaxbandit.policies.base import Policy
 from jaxbandit.simulate import Run, checked, plan, rollout, start
 
-CACHE_BYTES = 8 * 2**20
+CACHE_BYTES = 4 * 2**20
 MEMORY_BYTES = 2**30
-CPU_LANES = (128, 1024)
-"""A CPU chunk fits the cache, but is no narrower than pays for the loop, and no wider than helps."""
+MAX_LANES = 1024
+VECTOR = 8
+"""On a CPU an odd number of runs side by side takes twice the time of the next even one."""
 
 
 def simulate_batch(
@@ -51,11 +52,12 @@ def simulate_batch(
         chunk = _checks.whole_number("chunk", chunk, 1, 2**31 - 1, "give the number of runs at a time")
     inputs = (words, instance, policy, rounds, slots)
     bytes_per_run = _carried_bytes(instance, policy, int(horizon), len(rounds))
+    width = partial(_width, bytes_per_run, instance.num_arms)
     if _checks.is_traced(inputs):
-        layout = _layout(bytes_per_run, seeds, chunk, 1, jax.default_backend())
+        layout = _layout(seeds, 1, chunk or width(jax.default_backend()))
         return Run(rounds, *_first(_chunks(layout.indices(), *inputs), seeds))
     devices = _devices()
-    layout = _layout(bytes_per_run, seeds, chunk, len(devices), devices[0].platform)
+    layout = _layout(seeds, len(devices), chunk or width(devices[0].platform))
     mesh = Mesh(np.array(devices), ("seeds",))
     inputs = jax.device_put(inputs, NamedSharding(mesh, PartitionSpec()))
     result = _on_devices(layout.indices(), *inputs, mesh=mesh)
@@ -75,16 +77,23 @@ class Layout(NamedTuple):
         return jnp.arange(self.devices * self.chunks * self.lanes, dtype=jnp.int32).reshape(self)
 
 
-def _layout(bytes_per_run: int, seeds: int, chunk: int | None, devices: int, platform: str) -> Layout:
-    """Equal chunks, so that fewer runs than there are chunks are computed in vain."""
+def _width(bytes_per_run: int, num_arms: int, platform: str) -> int:
+    """How many runs side by side: on a CPU as fit the cache, but enough to pay for the loop; else as fit the memory."""
+    width = max(MEMORY_BYTES // bytes_per_run, 1)
+    if platform == "cpu":
+        enough = max(32, min(128, 3200 // num_arms))
+        width = min(width, MAX_LANES, max(enough, CACHE_BYTES // bytes_per_run))
+    return max(width // VECTOR * VECTOR, 1)
+
+
+def _layout(seeds: int, devices: int, width: int) -> Layout:
+    """Equal chunks of at most ``width`` runs, so that few are computed in vain."""
     share = -(-seeds // devices)
-    if chunk is None:
-        chunk = max(MEMORY_BYTES // bytes_per_run, 1)
-        if platform == "cpu":
-            low, high = CPU_LANES
-            chunk = min(chunk, max(low, min(high, CACHE_BYTES // bytes_per_run)))
-    chunks = -(-share // chunk)
-    return Layout(devices=devices, chunks=chunks, lanes=-(-share // chunks))
+    chunks = -(-share // width)
+    lanes = -(-share // chunks)
+    if lanes > VECTOR and width % VECTOR == 0:
+        lanes = -(-lanes // VECTOR) * VECTOR
+    return Layout(devices=devices, chunks=chunks, lanes=lanes)
 
 
 def _carried_bytes(instance: Instance, policy: Policy, horizon: int, size: int) -> int:

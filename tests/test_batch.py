@@ -71,10 +71,11 @@ def test_new_numbers_compile_nothing():
 def test_chunks_cover_the_seeds_and_fit(devices, seeds, horizon):
     bytes_per_run = engine._carried_bytes(INSTANCE, jb.AdaptPatientBandits(1.0, 0.2, 0.5), horizon, 200)
     assert bytes_per_run > 20 * horizon
-    layout = engine._layout(bytes_per_run, seeds, None, devices, "cpu")
+    layout = engine._layout(seeds, devices, engine._width(bytes_per_run, 2, "cpu"))
     assert layout.devices == devices
     total = layout.devices * layout.chunks * layout.lanes
-    assert seeds <= total < seeds + devices * (layout.chunks + 1)
+    assert seeds <= total < seeds + devices * (layout.chunks * engine.VECTOR + 1)
+    assert layout.lanes <= engine.VECTOR or layout.lanes % engine.VECTOR == 0
     assert layout.lanes * bytes_per_run <= engine.MEMORY_BYTES
 
 
