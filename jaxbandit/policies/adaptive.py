@@ -2,7 +2,6 @@
 
 from typing import Any, ClassVar, NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
@@ -13,6 +12,23 @@ from jaxbandit.policies.base import ArmStatistics, Policy, add_compensated, chec
 from jaxbandit.policies.patient import log_term, patient_bonus
 
 Scalar = Float[Array, ""]
+
+
+class Log(NamedTuple):
+    """The pull of every round: ``code`` is its delay times K plus its arm, so that both are one look-up."""
+
+    code: Int[Array, "T+1"]
+    reward: Float[Array, "T+1"]
+
+    @classmethod
+    def empty(cls, horizon: int) -> "Log":
+        return cls(code=jnp.zeros(horizon + 1, jnp.int32), reward=jnp.zeros(horizon + 1))
+
+    def write(self, t: Int[Array, ""], pull: Pull, num_arms: int) -> "Log":
+        """A delay of half the horizon or more is longer than any window, and shortened to that."""
+        code = jnp.minimum(pull.delay, self.code.shape[0] // 2 + 2) * num_arms + pull.arm
+        reward = pull.reward.astype(self.reward.dtype)
+        return Log(code=self.code.at[t].set(code), reward=self.reward.at[t].set(reward))
 
 
 class Lookback(NamedTuple):
@@ -39,18 +55,19 @@ class Lookback(NamedTuple):
             by_delay=jnp.zeros((num_arms, horizon // 2 + 2)),
         )
 
-    def advance(self, t: Int[Array, ""], log: Pull, window: Int[Array, " K"]) -> "Lookback":
+    def advance(self, t: Int[Array, ""], log: Log, window: Int[Array, " K"]) -> "Lookback":
         """To the start of round t, with the windows of that round: each as before, or grown by one.
 
         Of a window that stayed, pull t - w is now old enough. Of one that grew, the set of old pulls stayed, and
         rewards with a delay of exactly the new window have become visible.
         """
-        arms = jnp.arange(window.shape[0], dtype=jnp.int32)
+        num_arms = window.shape[0]
+        arms = jnp.arange(num_arms, dtype=jnp.int32)
         grown = window > self.window
         s = t - window
         at = jnp.maximum(s, 0)
-        ripe = ~grown & (s >= 1) & (log.arm[at] == arms)
-        delay = log.delay[at]
+        delay, arm = log.code[at] // num_arms, log.code[at] % num_arms
+        ripe = ~grown & (s >= 1) & (arm == arms)
         reward = jnp.where(ripe, log.reward[at], 0)
         by_delay = self.by_delay.at[arms, delay].add(reward, mode="drop", wrap_negative_indices=False)
         arrived = jnp.where(grown, by_delay[arms, window], jnp.where(delay <= window, reward, 0))
@@ -70,7 +87,7 @@ class Lookback(NamedTuple):
 
 class AdaptiveState(NamedTuple):
     arms: ArmStatistics
-    log: Pull
+    log: Log
     long: Lookback
     short: Lookback
     log_term: Scalar
@@ -117,13 +134,9 @@ class AdaptPatientBandits(Policy):
 
     def init(self, num_arms: int, horizon: int) -> AdaptiveState:
         check_single(self)
-
-        def empty(dtype: Any) -> Array:
-            return jnp.zeros(horizon + 1, dtype)
-
         return AdaptiveState(
             arms=ArmStatistics.empty(num_arms),
-            log=Pull(arm=empty(jnp.int32) - 1, reward=empty(float), delay=empty(jnp.int32)),
+            log=Log.empty(horizon),
             long=Lookback.empty(num_arms, horizon),
             short=Lookback.empty(num_arms, horizon),
             log_term=jnp.asarray(log_term(num_arms, horizon)),
@@ -157,7 +170,7 @@ class AdaptPatientBandits(Policy):
         self, state: AdaptiveState, t: Int[Array, ""], arm: Int[Array, ""], observation: ConversionsByPull
     ) -> AdaptiveState:
         arms = state.arms.observe(arm, observation.rewards)
-        log = jax.tree.map(lambda column, x: column.at[t].set(x.astype(column.dtype)), state.log, observation.pull)
+        log = state.log.write(t, observation.pull, arms.pulls.shape[0])
         long, short = self.windows(arms.pulls)
         return AdaptiveState(
             arms=arms,
