@@ -34,62 +34,57 @@ class Log(NamedTuple):
 class Lookback(NamedTuple):
     """For a window of w_i rounds per arm: the arm's pulls of rounds s <= t - w_i, at the start of round t.
 
-    ``seen`` is the sum of C_s 1{D_s <= w_i} over them, and ``error`` its rounding error. ``by_delay[i, d]`` is the sum
-    of C_s over those with D_s = d; it is read at d = w_i + 1 only, when the window grows to it, and by then each of
-    these pulls is that old.
+    The first axis is for the long windows D and the short ones d. ``seen`` is the sum of C_s 1{D_s <= w_i} over these
+    pulls, and ``error`` its rounding error. ``by_delay[..., i, d]`` is the sum of C_s over those with D_s = d; it is
+    read at d = w_i + 1 only, when the window grows to it, and by then each of these pulls is that old.
     """
 
-    window: Int[Array, " K"]
-    pulls: Int[Array, " K"]
-    seen: Float[Array, " K"]
-    error: Float[Array, " K"]
-    by_delay: Float[Array, "K W"]
+    window: Int[Array, "2 K"]
+    pulls: Int[Array, "2 K"]
+    seen: Float[Array, "2 K"]
+    error: Float[Array, "2 K"]
+    by_delay: Float[Array, "2 K W"]
 
     @classmethod
     def empty(cls, num_arms: int, horizon: int) -> "Lookback":
+        shape = (2, num_arms)
         return cls(
-            window=jnp.ones(num_arms, jnp.int32),
-            pulls=jnp.zeros(num_arms, jnp.int32),
-            seen=jnp.zeros(num_arms),
-            error=jnp.zeros(num_arms),
-            by_delay=jnp.zeros((num_arms, horizon // 2 + 2)),
+            window=jnp.ones(shape, jnp.int32),
+            pulls=jnp.zeros(shape, jnp.int32),
+            seen=jnp.zeros(shape),
+            error=jnp.zeros(shape),
+            by_delay=jnp.zeros((*shape, horizon // 2 + 2)),
         )
 
-    def advance(self, t: Int[Array, ""], log: Log, window: Int[Array, " K"]) -> "Lookback":
+    def advance(self, t: Int[Array, ""], log: Log, window: Int[Array, "2 K"]) -> "Lookback":
         """To the start of round t, with the windows of that round: each as before, or grown by one.
 
         Of a window that stayed, pull t - w is now old enough. Of one that grew, the set of old pulls stayed, and
         rewards with a delay of exactly the new window have become visible.
         """
-        num_arms = window.shape[0]
-        arms = jnp.arange(num_arms, dtype=jnp.int32)
+        num_arms = window.shape[1]
+        which, arms = jnp.arange(2, dtype=jnp.int32)[:, None], jnp.arange(num_arms, dtype=jnp.int32)[None]
         grown = window > self.window
         s = t - window
         at = jnp.maximum(s, 0)
         delay, arm = log.code[at] // num_arms, log.code[at] % num_arms
         ripe = ~grown & (s >= 1) & (arm == arms)
         reward = jnp.where(ripe, log.reward[at], 0)
-        by_delay = self.by_delay.at[arms, delay].add(reward, mode="drop", wrap_negative_indices=False)
-        arrived = jnp.where(grown, by_delay[arms, window], jnp.where(delay <= window, reward, 0))
+        by_delay = self.by_delay.at[which, arms, delay].add(reward, mode="drop", wrap_negative_indices=False)
+        arrived = jnp.where(grown, by_delay[which, arms, window], jnp.where(delay <= window, reward, 0))
         seen, error = add_compensated(self.seen, self.error, arrived)
-        return Lookback(
-            window=window,
-            pulls=self.pulls + ripe.astype(jnp.int32),
-            seen=seen,
-            error=error,
-            by_delay=by_delay,
-        )
+        pulls = self.pulls + ripe.astype(jnp.int32)
+        return Lookback(window=window, pulls=pulls, seen=seen, error=error, by_delay=by_delay)
 
-    def mean(self, arm: Int[Array, ""]) -> Scalar:
-        """``m_w``: the mean of C_s 1{D_s <= w} over the arm's pulls that are at least w rounds old."""
+    def means(self, arm: Int[Array, ""]) -> Float[Array, "2"]:
+        """``m_D`` and ``m_d``: the mean of C_s 1{D_s <= w} over the arm's pulls that are at least w rounds old."""
         return pick(self.seen, arm) / jnp.maximum(pick(self.pulls, arm), 1).astype(self.seen.dtype)
 
 
 class AdaptiveState(NamedTuple):
     arms: ArmStatistics
     log: Log
-    long: Lookback
-    short: Lookback
+    lookback: Lookback
     log_term: Scalar
 
 
@@ -137,23 +132,24 @@ class AdaptPatientBandits(Policy):
         return AdaptiveState(
             arms=ArmStatistics.empty(num_arms),
             log=Log.empty(horizon),
-            long=Lookback.empty(num_arms, horizon),
-            short=Lookback.empty(num_arms, horizon),
+            lookback=Lookback.empty(num_arms, horizon),
             log_term=jnp.asarray(log_term(num_arms, horizon)),
         )
 
-    def windows(self, pulls: Int[Array, " K"]) -> tuple[Int[Array, " K"], Int[Array, " K"]]:
+    def windows(self, pulls: Int[Array, " K"]) -> Int[Array, "2 K"]:
         """D and d. An ulp is added before the floor: (1/2)^5 times 32 is 1, however it is rounded."""
         long = jnp.maximum(pulls // 2, 1)
         ratio = jnp.exp(jnp.log(self.c / 2) / self.alpha_min) * (1 + jnp.finfo(self.c.dtype).eps)
-        return long, jnp.maximum(jnp.floor(ratio * long.astype(ratio.dtype)).astype(jnp.int32), 1)
+        short = jnp.maximum(jnp.floor(ratio * long.astype(ratio.dtype)).astype(jnp.int32), 1)
+        return jnp.stack([long, short])
 
     def estimate(self, state: AdaptiveState) -> tuple[Scalar, Scalar]:
         """``alpha_hat`` and ``alpha_bar`` at the start of a round."""
         pulls = state.arms.pulls
         most = jnp.argmax(pulls).astype(jnp.int32)
         log_n = jnp.log(jnp.maximum(pick(pulls, most), 2).astype(state.log_term.dtype))
-        rise = state.long.mean(most) - state.short.mean(most)
+        long, short = state.lookback.means(most)
+        rise = long - short
         slope = -jnp.log(jnp.where(rise > 0, rise, 1)) / log_n
         alpha_hat = jnp.where(rise > 0, jnp.minimum(slope, 0.5), 0.5)
         width = jnp.log(16 * jnp.sqrt(state.log_term) / (self.c * self.mean_min)) / log_n
@@ -171,14 +167,8 @@ class AdaptPatientBandits(Policy):
     ) -> AdaptiveState:
         arms = state.arms.observe(arm, observation.rewards)
         log = state.log.write(t, observation.pull, arms.pulls.shape[0])
-        long, short = self.windows(arms.pulls)
-        return AdaptiveState(
-            arms=arms,
-            log=log,
-            long=state.long.advance(t + 1, log, long),
-            short=state.short.advance(t + 1, log, short),
-            log_term=state.log_term,
-        )
+        lookback = state.lookback.advance(t + 1, log, self.windows(arms.pulls))
+        return AdaptiveState(arms=arms, log=log, lookback=lookback, log_term=state.log_term)
 
     def diagnostics(self, state: AdaptiveState, t: Int[Array, ""]) -> dict[str, Array]:
         alpha_hat, alpha_bar = self.estimate(state)
