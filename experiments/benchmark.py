@@ -88,13 +88,13 @@ def policies_and_horizons(quick: bool, repetitions: int) -> Timings:
         ("PatientBandits, T = 3000", patient, 3000, 2048),
         ("D-UCB m = 200, T = 3000", jb.DUCB(200, believed), 3000, 2048),
         ("DKL-UCB m = 200, T = 3000", jb.DKLUCB(200, believed), 3000, 2048),
-        ("PatientBandits, T = 10000", patient, 10_000, 512),
+        ("PatientBandits, T = 10000", patient, 10_000, 1024),
         ("D-UCB uncensored, T = 10000", jb.DUCB(None, believed), 10_000, 512),
         ("AdaptPatientBandits, T = 10000", adaptive, 10_000, 256),
-        ("PatientBandits, T = 100000", patient, 100_000, 128),
-        ("AdaptPatientBandits, T = 100000", adaptive, 100_000, 64),
-        ("PatientBandits, T = 300000", patient, 300_000, 64),
-        ("AdaptPatientBandits, T = 1000000", adaptive, 1_000_000, 8),
+        ("PatientBandits, T = 100000", patient, 100_000, 256),
+        ("AdaptPatientBandits, T = 100000", adaptive, 100_000, 256),
+        ("PatientBandits, T = 300000", patient, 300_000, 256),
+        ("AdaptPatientBandits, T = 1000000", adaptive, 1_000_000, 64),
     ]
     if quick:
         cases = [(name, policy, horizon, max(runs // 8, 8)) for name, policy, horizon, runs in cases[:6]]
@@ -180,10 +180,13 @@ def main(options: Options) -> None:
     timings: Timings = {}
     with Progress("benchmark", len(runs) + 2, unit="parts") as progress:
         for num_arms in runs:
+            progress.say(f"{num_arms} arms, beside the peers")
             timings |= against_peers(num_arms, runs[num_arms], repetitions)
             progress.done(1)
+        progress.say("policies and horizons")
         timings |= policies_and_horizons(options.quick, repetitions)
         progress.done(1)
+        progress.say("number of runs")
         timings |= number_of_runs(options.quick, repetitions)
         progress.done(1)
     extra = {"import jaxbandit": import_seconds("jaxbandit"), "import jax, equinox": import_seconds("jax, equinox")}

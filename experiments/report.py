@@ -68,6 +68,9 @@ class Progress:
     def __exit__(self, *_: object) -> None:
         self.bar.close()
 
+    def say(self, what: str) -> None:
+        self.bar.set_postfix_str(what)
+
     def done(self, count: int) -> None:
         self.bar.update(count)
 

@@ -3,11 +3,13 @@
 import csv
 import json
 
+import jax
 import numpy as np
 import pytest
 
+import jaxbandit as jb
 from experiments import __main__ as command
-from experiments import comparison, fig2, fig3, fig4, fig5
+from experiments import benchmark, comparison, fig2, fig3, fig4, fig5, peers
 from experiments.report import Claim, Options
 
 
@@ -18,7 +20,7 @@ def one_device(monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", command.NAMES)
+@pytest.mark.parametrize("name", command.FIGURES)
 def test_an_experiment_leaves_a_picture_its_numbers_and_its_verdicts(name, tmp_path, capsys):
     assert command.main([name, "--quick", "--seeds", "3", "--horizon", "250", "--out", str(tmp_path)]) == 0
     for ending in ("png", "pdf"):
@@ -107,6 +109,32 @@ def test_the_claim_about_round_200_is_not_made_where_it_cannot_be():
     options = Options(seeds=3, horizon=50)
     runs = comparison.compare("fig4", fig4.TAIL_INDEXES, options)[50]
     assert not any("m + K" in claim.text for claim in fig4.claims(50, runs))
+
+
+@pytest.mark.slow
+def test_the_peers_of_the_benchmark_do_the_same_job():
+    """Mean final regret of each and of the engine: within 5 standard errors of their difference."""
+    horizon, runs, num_arms = 500, 400, 3
+    law = benchmark.instance(num_arms)
+    means, tails = np.asarray(law.means), np.linspace(1.0, 0.3, num_arms)
+    ours = jb.simulate_batch(0, law, jb.PatientBandits(0.3), horizon=horizon, seeds=runs).pulls[:, -1]
+    programs = {
+        "obvious": peers.obvious_jax(jax.random.key(1), means, tails, 0.3, horizon, runs),
+        "numpy": peers.numpy_vectorised(np.random.default_rng(1), means, tails, 0.3, horizon, runs),
+        "numba": peers.numba_loop(1, means, tails, 0.3, horizon, runs),
+    }
+    expected = np.asarray(ours) @ np.asarray(law.gaps)
+    for name, pulls in programs.items():
+        regret = np.asarray(pulls) @ np.asarray(law.gaps)
+        assert (np.asarray(pulls).sum(axis=1) == horizon).all()
+        error = np.hypot(regret.std(ddof=1), expected.std(ddof=1)) / np.sqrt(runs)
+        assert abs(regret.mean() - expected.mean()) < 5 * error, name
+
+
+def test_the_benchmark_compares_what_it_has_measured():
+    ns = {"engine, K = 2": 10.0, "Numba loop, K = 2": 20.0, "obvious jit(vmap(scan)), K = 2": 30.0}
+    assert [claim.holds for claim in benchmark.ratios(ns, {})] == [True, False]
+    assert benchmark.ratios(ns, {})[0].measured == "0.50: 10 against 20"
 
 
 def test_a_claim_reads_as_a_sentence():
