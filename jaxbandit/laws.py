@@ -13,7 +13,7 @@ UNROLLED_ARMS = 16
 """Up to this many arms a chain of selects beats a gather."""
 
 
-def pick(values: Shaped[Array, "*K"], arm: Int[Array, ""]) -> Shaped[Array, ""]:
+def pick(values: Shaped[Array, "*batch K"] | Shaped[Array, ""], arm: Int[Array, ""]) -> Shaped[Array, "*batch"]:
     """The entry of the last axis that belongs to ``arm``; a scalar is the same for all arms."""
     if values.ndim == 0:
         return values

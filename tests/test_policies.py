@@ -356,6 +356,8 @@ def test_the_short_window_of_adapt_patient_bandits_is_right_up_to_a_million_pull
 
 
 def test_a_policy_made_in_single_precision_runs_in_double():
+    if jax.config.jax_numpy_dtype_promotion == "strict":
+        pytest.skip("mixes precisions, which this setting forbids")
     policies = [jb.PatientBandits(0.3), jb.DUCB(5, jb.Pareto(0.7)), jb.AdaptPatientBandits(1.0, 0.2, 0.5)]
     with jax.enable_x64(True):
         for policy in policies:
