@@ -67,13 +67,13 @@ class Deterministic(RewardLaw):
         self.mean = _check_mean("Deterministic", mean)
 
     def survival(self, x: Any) -> Float[Array, "*K"]:
-        return (jnp.asarray(x) < self.mean).astype(self.mean.dtype)
+        return (jnp.asarray(x, self.mean.dtype) < self.mean).astype(self.mean.dtype)
 
     def isf(self, u: Float[Array, "..."]) -> Float[Array, "*K"]:
         return jnp.broadcast_to(self.mean, jnp.broadcast_shapes(jnp.shape(u), self.mean.shape))
 
     def log_prob(self, x: Any) -> Float[Array, "*K"]:
-        return jnp.where(jnp.asarray(x) == self.mean, 0.0, -jnp.inf)
+        return jnp.where(jnp.asarray(x, self.mean.dtype) == self.mean, 0.0, -jnp.inf)
 
 
 class Discrete(RewardLaw):
@@ -166,7 +166,7 @@ class TruncatedNormal(RewardLaw):
 
     def survival(self, x: Any) -> Float[Array, "*K"]:
         sign, a, b, scale = self._edges
-        z = sign * (jnp.clip(jnp.asarray(x), 0, 1) - self.loc) / scale
+        z = sign * (jnp.clip(jnp.asarray(x, self.loc.dtype), 0, 1) - self.loc) / scale
         above = (ndtr(-z) - ndtr(-b)) / self._mass()
         below = (ndtr(-a) - ndtr(-z)) / self._mass()
         return jnp.where(sign > 0, above, below)
@@ -179,7 +179,7 @@ class TruncatedNormal(RewardLaw):
 
     def log_prob(self, x: Any) -> Float[Array, "*K"]:
         _, a, b, scale = self._edges
-        x = jnp.asarray(x)
+        x = jnp.asarray(x, self.loc.dtype)
         z = (x - self.loc) / scale
         log_mass = log_ndtr(-a) + jnp.log1p(-jnp.exp(log_ndtr(-b) - log_ndtr(-a)))
         value = -z * z / 2 - math.log(2 * math.pi) / 2 - jnp.log(scale) - log_mass
