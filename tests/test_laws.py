@@ -33,6 +33,11 @@ def at(function, points) -> np.ndarray:
     return np.broadcast_to(values.reshape(len(points), -1), (len(points), NUM_ARMS))
 
 
+def cast(law, dtype):
+    """``law`` with its floats in another precision."""
+    return jax.tree.map(lambda x: x.astype(dtype) if jnp.issubdtype(x.dtype, jnp.floating) else x, law)
+
+
 def test_every_public_law_has_an_example():
     assert public(jb.RewardLaw) == set(REWARDS)
     assert public(jb.DelayLaw) == set(DELAYS)
@@ -113,7 +118,7 @@ def test_draws_are_the_inverse_survival_function(law, arm):
 @each(DELAYS, "law")
 def test_probabilities_of_delays_are_differences_of_the_survival_function(law):
     with jax.enable_x64(True):
-        law = jax.tree.map(lambda x: x.astype(float) if jnp.issubdtype(x.dtype, jnp.floating) else x, law)
+        law = cast(law, float)
         for m in (0, 1, 2, 3, 7, 30, 500):
             at, before = law.survival(m), law.survival(m - 1)
             direct = np.broadcast_to(np.asarray(before - at), (NUM_ARMS,))
@@ -133,10 +138,10 @@ def test_log_probabilities_are_stable_up_to_age_1e6(law):
     """In float32, against the same formulas in double precision."""
     ages = np.array([2, 3, 17, 300, 5000, 10**5, 10**6])
     with jax.enable_x64(False):
-        single = jax.tree.map(lambda x: x.astype(jnp.float32) if jnp.issubdtype(x.dtype, jnp.floating) else x, law)
+        single = cast(law, jnp.float32)
         rough = at(single.log_prob, ages)
     with jax.enable_x64(True):
-        double = jax.tree.map(lambda x: x.astype(float) if jnp.issubdtype(x.dtype, jnp.floating) else x, single)
+        double = cast(single, float)
         exact = at(double.log_prob, ages)
     np.testing.assert_allclose(rough, exact, rtol=2e-5, atol=1e-4)
 
@@ -145,7 +150,7 @@ def test_log_probabilities_are_stable_up_to_age_1e6(law):
 @each(DELAYS, "law")
 def test_the_mean_delay_is_the_sum_of_the_survival_function(law):
     with jax.enable_x64(True):
-        law = jax.tree.map(lambda x: x.astype(float) if jnp.issubdtype(x.dtype, jnp.floating) else x, law)
+        law = cast(law, float)
         total = at(law.survival, np.arange(200_000)).sum(axis=0)
         tail = np.broadcast_to(np.asarray(law.survival(200_000)), (NUM_ARMS,))
         mean = np.broadcast_to(np.asarray(law.mean), (NUM_ARMS,))
@@ -204,10 +209,10 @@ def test_the_distribution_function_keeps_its_precision_near_zero(law):
     """D-UCB divides by it: in float32, relative to the same formula in double precision."""
     points = np.array([0, 1, 2, 3, 5, 40, 10**4], np.int32)
     with jax.enable_x64(False):
-        single = jax.tree.map(lambda x: x.astype(jnp.float32) if jnp.issubdtype(x.dtype, jnp.floating) else x, law)
+        single = cast(law, jnp.float32)
         rough = at(single.cdf, points)
     with jax.enable_x64(True):
-        double = jax.tree.map(lambda x: x.astype(float) if jnp.issubdtype(x.dtype, jnp.floating) else x, single)
+        double = cast(single, float)
         exact = at(double.cdf, points)
         np.testing.assert_allclose(exact, 1 - at(double.survival, points), atol=1e-12)
     tiny = 1e-30  # below, single precision underflows
