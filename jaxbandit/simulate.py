@@ -191,9 +191,21 @@ def choose(scores: Float[Array, " K"], pulls: Int[Array, " K"]) -> Int[Array, ""
     A NaN gives K, which is no arm: nothing is pulled, and the missing pull is found out.
     """
     num_arms = scores.shape[0]
+    highest = jnp.max(_fold(jnp.maximum, scores))
     order = pulls * num_arms + jnp.arange(num_arms, dtype=jnp.int32)
-    first = jnp.min(jnp.where(scores == jnp.max(scores), order, MAX_TABLE))
+    first = jnp.min(_fold(jnp.minimum, jnp.where(scores == highest, order, MAX_TABLE)))
     return jnp.where(first == MAX_TABLE, num_arms, first % num_arms)
+
+
+def _fold(operation: Callable[[Array, Array], Array], x: Num[Array, " K"]) -> Num[Array, " k"]:
+    """Halves laid on each other until ``k <= 32``: XLA's reduction of more takes three times the time on a CPU.
+
+    The halves share the middle of an odd number, which a maximum or minimum does not mind.
+    """
+    while x.shape[0] > 32:
+        half = -(-x.shape[0] // 2)
+        x = operation(x[:half], x[-half:])
+    return x
 
 
 def _step(policy: Policy, draw: Draw, key: tape.Words, t: Int[Array, ""], carry: Carry) -> Carry:

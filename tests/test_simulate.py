@@ -268,3 +268,14 @@ def test_a_table_of_pulls_that_int32_cannot_index_is_refused():
     instance = jb.Instance(jb.Bernoulli(jnp.full(200, 0.5)), jb.NoDelay())
     with refused(ValueError, "horizon times the number of arms must be below 2\\^31 - 1, got 16000000 x 200"):
         jb.simulate(0, instance, jb.UCB1(), horizon=16_000_000)
+
+
+@pytest.mark.parametrize("num_arms", [1, 2, 31, 32, 33, 65, 100])
+def test_the_best_arm_is_pulled_and_of_several_that_with_the_fewest_pulls(num_arms):
+    rng = np.random.default_rng(num_arms)
+    for _ in range(20):
+        scores, pulls = rng.integers(0, 3, num_arms), rng.integers(0, 4, num_arms)
+        expected = min(range(num_arms), key=lambda i: (-scores[i], pulls[i], i))
+        assert engine.choose(jnp.asarray(scores, float), jnp.asarray(pulls, jnp.int32)) == expected
+    nan = jnp.zeros(num_arms).at[num_arms // 2].set(jnp.nan)
+    assert engine.choose(nan, jnp.zeros(num_arms, jnp.int32)) == num_arms
