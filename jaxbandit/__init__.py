@@ -33,6 +33,22 @@ from jaxbandit.policies import (
 from jaxbandit.rewards import Bernoulli, Deterministic, Discrete, TruncatedNormal
 from jaxbandit.simulate import Run, Trace, replay, simulate
 from jaxbandit.statistics import MeanCI, mean_ci, paired_difference, quantiles
+from jaxbandit.theory import (
+    assumption1_tail_index,
+    assumption2_constant,
+    ducb_consistent_window,
+    ducb_limits,
+    lai_robbins_slope,
+    proposition1_interval,
+    theorem1_width,
+    theorem2_bound,
+    theorem3_bound,
+    theorem4_gap,
+    theorem4_lower_bound,
+    theorem4_pair,
+    theorem5_lower_bound,
+    theorem7_bound,
+)
 
 __all__ = [
     "DKLUCB",
@@ -71,11 +87,25 @@ __all__ = [
     "TruncatedNormal",
     "Uniform",
     "Weibull",
+    "assumption1_tail_index",
+    "assumption2_constant",
     "corollary1_alpha",
+    "ducb_consistent_window",
+    "ducb_limits",
+    "lai_robbins_slope",
     "mean_ci",
     "paired_difference",
+    "proposition1_interval",
     "quantiles",
     "replay",
     "simulate",
     "simulate_batch",
+    "theorem1_width",
+    "theorem2_bound",
+    "theorem3_bound",
+    "theorem4_gap",
+    "theorem4_lower_bound",
+    "theorem4_pair",
+    "theorem5_lower_bound",
+    "theorem7_bound",
 ]

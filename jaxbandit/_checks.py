@@ -38,6 +38,7 @@ _RULES = {
     "in (0, 10]": lambda x: (x > 0) & (x <= 10),
     "finite and > 0": lambda x: np.isfinite(x) & (x > 0),
     "finite and >= 0": lambda x: np.isfinite(x) & (x >= 0),
+    "finite and >= 1": lambda x: np.isfinite(x) & (x >= 1),
 }
 
 
