@@ -8,6 +8,7 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit.laws import one_hot
+from jaxbandit.pending import Pull
 from jaxbandit.policies.ducb import poisson_upper
 from tests.examples import NUM_ARMS, POLICIES, each, instance, public, refused
 
@@ -353,6 +354,24 @@ def test_the_short_window_of_adapt_patient_bandits_is_right_up_to_a_million_pull
     expected = np.maximum(np.floor(ratio * np.maximum(pulls // 2, 1) * (1 + 1e-15)), 1)
     wrong = np.mean(np.asarray(short) != expected)
     assert wrong == 0 if c == 1.0 and alpha_min in (0.2, 0.25, 0.5, 1.0) else wrong < 0.01
+
+
+def test_a_round_of_adapt_patient_bandits_is_as_much_work_at_any_horizon():
+    """Scores and update, as XLA counts their operations; the history is read and written in a few places only."""
+
+    def operations(horizon):
+        policy, number = jb.AdaptPatientBandits(1.0, 0.3, 0.5), jax.ShapeDtypeStruct((), jnp.int32)
+
+        def play(state, t, arm, delay):
+            pull = Pull(arm=arm, reward=jnp.ones(()), delay=delay)
+            state = policy.update(state, t, arm, jb.ConversionsByPull(rewards=jnp.zeros(NUM_ARMS), pull=pull))
+            return policy.scores(state, t + 1, jax.random.key(0)), state
+
+        state = jax.eval_shape(lambda: policy.init(NUM_ARMS, horizon))
+        cost = jax.jit(play).lower(state, number, number, number).compile().cost_analysis()
+        return cost["flops"], cost["transcendentals"]
+
+    assert operations(10**3) == operations(10**6)
 
 
 def test_a_policy_made_in_single_precision_runs_in_double():

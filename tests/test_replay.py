@@ -84,6 +84,8 @@ def tables(kind: str, num_arms: int, horizon: int, seed: int) -> tuple[np.ndarra
         rewards[:] = 1
     elif kind == "never":
         delays[:] = np.inf
+    elif kind == "zeros among them":
+        delays -= 1
     elif kind == "graded rewards":
         rewards *= rng.uniform(size=rewards.shape)
     return rewards, delays
@@ -105,8 +107,8 @@ def test_the_arms_of_the_plain_reference_are_pulled(name: str, kind: str):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("num_arms", [1, 2, 3, 5])
+@pytest.mark.parametrize("kind", [*KINDS, "zeros among them"])
+@pytest.mark.parametrize("num_arms", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize(("c", "alpha_min"), [(1.0, 0.2), (0.3, 0.6), (0.8, 0.4)])
 def test_alpha_hat_equals_the_literal_sums_in_every_round(c: float, alpha_min: float, num_arms: int, kind: str):
     horizon = 120
