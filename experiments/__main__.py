@@ -13,7 +13,8 @@ import jax
 from experiments.report import Options, check_output
 
 FIGURES = ("fig2", "fig3", "fig4", "fig5")
-NAMES = (*FIGURES, "benchmark")
+THEORY = ("lower_bound", "coverage", "adaptive", "rates", "corollary1")
+NAMES = (*FIGURES, *THEORY, "benchmark")
 
 
 def describe(name: str) -> str:
@@ -21,16 +22,21 @@ def describe(name: str) -> str:
 
 
 def arguments(argv: list[str] | None = None) -> argparse.Namespace:
-    listing = "\n".join(f"  {name:10}{describe(name)}" for name in NAMES)
+    listing = "\n".join(f"  {name:13}{describe(name)}" for name in NAMES)
     parser = argparse.ArgumentParser(
         prog="python -m experiments",
         description=__doc__,
-        epilog=f"experiments:\n{listing}\n  {'all':10}All figures, one after the other.\n  {'list':10}Print this list.",
+        epilog=f"experiments:\n{listing}\n  {'all':13}fig2 to fig5, in this order.\n  {'list':13}Print this list.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("name", choices=[*NAMES, "all", "list"], metavar="NAME", help="an experiment, 'all' or 'list'")
     parser.add_argument("--seeds", type=int, help="runs per point of a curve (default: the paper's)")
-    parser.add_argument("--horizon", type=int, help="rounds (default: the paper's; 3000 and 10000 where it is silent)")
+    parser.add_argument(
+        "--horizon",
+        type=int,
+        help="rounds, of the longest runs where there are several horizons (default: the paper's; 3000 and 10000 where "
+        "it is silent)",
+    )
     parser.add_argument("--quick", action="store_true", help="few seeds and coarse grids: seconds instead of a minute")
     parser.add_argument("--out", type=Path, default=Path("results"), help="folder of the results (default: results)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the random tape, below 2^32 (default: 0)")
@@ -47,7 +53,7 @@ def arguments(argv: list[str] | None = None) -> argparse.Namespace:
 def main(argv: list[str] | None = None) -> int:
     options = arguments(argv)
     if options.name == "list":
-        print("\n".join(f"{name:10}{describe(name)}" for name in NAMES))
+        print("\n".join(f"{name:13}{describe(name)}" for name in NAMES))
         return 0
     try:
         check_output(options.out)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
+from experiments.lower_bound import twins
 from jaxbandit.laws import DelayLaw
 from jaxbandit.theory import BLOCK
 from tests.examples import DELAYS, POLICIES, REWARDS, each, refused
@@ -118,24 +119,14 @@ def test_theorem_4_s_problems_look_alike_and_satisfy_assumption_1(horizon, alpha
     assert lower <= q * horizon / 2
 
 
-def hidden_twins(horizon: int, alpha: float, seed: int) -> tuple[tuple, tuple]:
-    """Tables of Problems A and B on the same luck: a reward of B that is lost is a zero of A."""
-    rng = np.random.default_rng(seed)
-    p, q = horizon**-alpha, float(jb.theorem4_gap(horizon, alpha))
-    pays = rng.uniform(size=(horizon, 2)) < [0.5, 0.5 + q]
-    lost = np.stack([np.zeros(horizon, bool), rng.uniform(size=horizon) < p], axis=1)
-    nothing = np.zeros((horizon, 2), int)
-    return ((pays & ~lost).astype(float), nothing), (pays.astype(float), np.where(lost, horizon, nothing))
-
-
 @each({name: policy for name, policy in POLICIES.items() if policy.observes is not jb.Feedback}, "policy")
 def test_no_policy_tells_theorem_4_s_problems_apart(policy):
     """Regret in A plus regret in B is q T: with the same luck the same arms are pulled."""
     horizon = 400
     for seed, alpha in enumerate((0.05, 0.1, 0.3)):
         q = float(jb.theorem4_gap(horizon, alpha))
-        twins = hidden_twins(horizon, alpha, seed)
-        pulls = [np.bincount(jb.replay(*tables, policy).arms, minlength=2) for tables in twins]
+        problems = twins(horizon, alpha, seed)
+        pulls = [np.bincount(jb.replay(*tables, policy).arms, minlength=2) for tables in problems]
         regret_a, regret_b = q * pulls[0][1], q * pulls[1][0]
         assert regret_a + regret_b == pytest.approx(q * horizon, rel=1e-12)
         assert max(regret_a, regret_b) >= float(jb.theorem4_lower_bound(horizon, alpha))
@@ -144,7 +135,7 @@ def test_no_policy_tells_theorem_4_s_problems_apart(policy):
 def test_feedback_tells_theorem_4_s_problems_apart():
     """The identity is about conversions: who is told what has settled learns which problem it is."""
     horizon, alpha = 2000, 0.05
-    pulls = [np.bincount(jb.replay(*t, jb.DelayedUCB1()).arms, minlength=2) for t in hidden_twins(horizon, alpha, 0)]
+    pulls = [np.bincount(jb.replay(*t, jb.DelayedUCB1()).arms, minlength=2) for t in twins(horizon, alpha, 0)]
     assert pulls[0][1] + pulls[1][0] < 0.5 * horizon
 
 
