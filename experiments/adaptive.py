@@ -71,7 +71,7 @@ def draw(results: dict[float, Runs]) -> Figure:
     for (top, bottom), (tail_index, runs) in zip(axes.T, results.items(), strict=True):
         for scale, label in ADAPTIVE.items():
             run = runs[label]
-            shown = (("alpha_hat", "α̂", "-"), ("alpha_bar", "ᾱ", "--"))
+            shown = (("alpha_hat", r"$\hat\alpha$", "-"), ("alpha_bar", r"$\bar\alpha$", "--"))
             for name, symbol, style in shown if scale else shown[:1]:  # without a width they are the same
                 low, middle, high = np.asarray(jb.quantiles(run.diagnostics[name], [0.05, 0.5, 0.95]))
                 (line,) = top.semilogx(run.rounds, middle, ls=style, label=f"{symbol}, lcb_scale = {scale:.0f}")
