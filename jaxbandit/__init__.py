@@ -33,6 +33,7 @@ from jaxbandit.policies import (
 from jaxbandit.rewards import Bernoulli, Deterministic, Discrete, TruncatedNormal
 from jaxbandit.simulate import Run, Trace, replay, simulate
 from jaxbandit.statistics import MeanCI, mean_ci, paired_difference, quantiles
+from jaxbandit.sweep import sweep
 from jaxbandit.theory import (
     assumption1_tail_index,
     assumption2_constant,
@@ -100,6 +101,7 @@ __all__ = [
     "replay",
     "simulate",
     "simulate_batch",
+    "sweep",
     "theorem1_width",
     "theorem2_bound",
     "theorem3_bound",

@@ -1,6 +1,6 @@
-"""Reductions over seeds: the leading axis of what ``simulate_batch`` gives."""
+"""Reductions over seeds: the leading axis of what ``simulate_batch`` gives, or the ``seed`` of what ``sweep`` gives."""
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax.numpy as jnp
 import numpy as np
@@ -18,9 +18,27 @@ class MeanCI(NamedTuple):
     standard_error: Float[Array, "*rest"]
 
 
+@runtime_checkable
+class Labelled(Protocol):
+    """An ``xarray.DataArray``, as in the dataset of a sweep, over ``seed`` (or ``curve``) and others."""
+
+    @property
+    def dims(self) -> tuple[Any, ...]: ...
+
+    def to_numpy(self) -> np.ndarray: ...
+
+
+Values = Real[Array | np.ndarray, "seeds *rest"] | Labelled
+
+
 def _values(name: str, values: Any, least: int) -> Float[Array, "seeds *rest"]:
     if isinstance(values, tuple):
         raise TypeError(f"{name}: values must be an array, got a {type(values).__name__}; pass its .regret")
+    if isinstance(values, Labelled):
+        seeds = [axis for axis, dimension in enumerate(values.dims) if dimension in ("seed", "curve")]
+        if not seeds:
+            raise ValueError(f"{name}: values need a dimension seed, got {values.dims}; such as data.final_regret")
+        values = np.moveaxis(values.to_numpy(), seeds[0], 0)
     values = jnp.asarray(values)
     if values.ndim == 0 or values.shape[0] < least:
         raise ValueError(
@@ -35,13 +53,14 @@ def _open_interval(name: str, x: float) -> None:
         raise ValueError(f"{name}: level must lie between 0 and 1, got {x}; 0.95 is usual")
 
 
-def mean_ci(values: Real[Array | np.ndarray, "seeds *rest"], *, level: float = 0.95) -> MeanCI:
+def mean_ci(values: Values, *, level: float = 0.95) -> MeanCI:
     """Mean over seeds with Student's confidence interval, ``mean ± t s / sqrt(n)``.
 
     ``s`` is the standard deviation with n - 1, ``t`` the quantile of Student's law with n - 1 degrees of freedom.
 
     Args:
-        values: one entry a seed along the first axis, such as ``runs.regret``.
+        values: one entry a seed along the first axis, such as ``runs.regret``, or a labelled array with a dimension
+            ``seed``, such as ``data.final_regret`` of a sweep.
         level: probability that the interval covers the expectation.
 
     Raises:
@@ -58,7 +77,7 @@ def mean_ci(values: Real[Array | np.ndarray, "seeds *rest"], *, level: float = 0
     return MeanCI(mean=mean, low=mean - half, high=mean + half, standard_error=standard_error)
 
 
-def quantiles(values: Real[Array | np.ndarray, "seeds *rest"], q: Any) -> Float[Array, "Q *rest"]:
+def quantiles(values: Values, q: Any) -> Float[Array, "Q *rest"]:
     """Quantiles over seeds, linear between order statistics: row j is the ``q[j]``-quantile.
 
     Raises:
@@ -70,12 +89,12 @@ def quantiles(values: Real[Array | np.ndarray, "seeds *rest"], q: Any) -> Float[
 
 
 def paired_difference(
-    first: Real[Array | np.ndarray, "seeds *rest"],
-    second: Real[Array | np.ndarray, "seeds *rest"],
+    first: Values,
+    second: Values,
     *,
     level: float = 0.95,
 ) -> MeanCI:
-    """``mean_ci(first - second)``, for two batches with the same key.
+    """``mean_ci(first - second)``, for two batches with the same key, or two selections of a sweep.
 
     Run i of both has the same luck (the n-th pull of an arm gives the same reward after the same delay), so that the
     difference varies much less than either batch.
