@@ -40,6 +40,7 @@ def arguments(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="few seeds and coarse grids: seconds instead of a minute")
     parser.add_argument("--out", type=Path, default=Path("results"), help="folder of the results (default: results)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the random tape, below 2^32 (default: 0)")
+    parser.add_argument("--store", type=Path, help="folder in which fig2 to fig5, if interrupted, are resumed")
     options = parser.parse_args(argv)
     for name, least in (("seeds", 2), ("horizon", 10)):
         value = getattr(options, name)
@@ -47,6 +48,8 @@ def arguments(argv: list[str] | None = None) -> argparse.Namespace:
             parser.error(f"--{name} must be at least {least}, got {value}")
     if not 0 <= options.seed < 2**32:
         parser.error(f"--seed must be from 0 to 2^32 - 1, got {options.seed}")
+    if options.store is not None and options.name not in (*FIGURES, "all", "list"):
+        parser.error(f"--store is for {', '.join(FIGURES)} and all; {options.name} is not resumed, leave it out")
     return options
 
 
@@ -68,7 +71,12 @@ def main(argv: list[str] | None = None) -> int:
         experiment = importlib.import_module(f"experiments.{name}")
         experiment.main(
             Options(
-                seeds=options.seeds, horizon=options.horizon, quick=options.quick, out=options.out, seed=options.seed
+                seeds=options.seeds,
+                horizon=options.horizon,
+                quick=options.quick,
+                out=options.out,
+                seed=options.seed,
+                store=options.store,
             )
         )
     print(f"\nDone in {time.perf_counter() - started:.1f} s. Pictures and numbers are in {options.out}/")

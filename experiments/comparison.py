@@ -5,11 +5,12 @@ from collections.abc import Mapping
 import jax
 import matplotlib.pyplot as plt
 import numpy as np
+import xarray as xr
 from matplotlib.figure import Figure
 
 import jaxbandit as jb
-from experiments.report import Options, Progress
-from jaxbandit.plot import regret_curves
+from experiments.report import Options, sweep
+from jaxbandit.plot import band
 
 MEANS = (0.6, 0.8)
 ALPHAS = (0.5, 0.1)
@@ -18,7 +19,7 @@ BELIEVED_DELAY = 0.7  # tail index of the delay law that D-UCB is given
 HORIZONS = (3000, 10000)  # the paper does not state it
 SEEDS = 400
 
-Runs = dict[str, jb.Run]
+Runs = xr.Dataset
 
 
 def policies() -> Mapping[str, jb.Policy]:
@@ -38,23 +39,23 @@ def seeds(options: Options) -> int:
 
 def compare(name: str, tail_indexes: tuple[float, float], options: Options) -> dict[int, Runs]:
     """Every policy at every horizon."""
-    instance = jb.Instance(reward=jb.Bernoulli(mean=MEANS), delay=jb.Pareto(tail_index=tail_indexes))
-    results: dict[int, Runs] = {}
-    with Progress(name, len(policies()) * seeds(options) * len(horizons(options))) as progress:
-        for horizon in horizons(options):
-            results[horizon] = {}
-            for label, policy in policies().items():
-                run = jb.simulate_batch(options.seed, instance, policy, horizon=horizon, seeds=seeds(options))
-                results[horizon][label] = jax.device_get(run)
-                progress.done(seeds(options))
-    return results
+
+    def build() -> tuple[jb.Instance, Mapping[str, jb.Policy]]:
+        return jb.Instance(reward=jb.Bernoulli(mean=MEANS), delay=jb.Pareto(tail_index=tail_indexes)), policies()
+
+    count = seeds(options)
+    return {
+        horizon: sweep(f"{name}-T{horizon}", build, {}, options, horizon=horizon, seeds=count, curves=count)
+        for horizon in horizons(options)
+    }
 
 
 def draw(results: dict[int, Runs], title: str) -> Figure:
     figure, axes = plt.subplots(1, len(results), figsize=(6 * len(results), 4), layout="constrained", squeeze=False)
     for ax, (horizon, runs) in zip(axes[0], results.items(), strict=True):
-        regret_curves(runs, ax=ax)
-        ax.set_title(f"T = {horizon}")
+        for label in policies():
+            band(runs["round"], jb.mean_ci(curves(runs, label)), ax=ax, label=label)
+        ax.set(xlabel="round t", ylabel="regret", title=f"T = {horizon}")
         ax.legend(fontsize=8)
     figure.suptitle(title)
     return figure
@@ -64,14 +65,14 @@ def table(results: dict[int, Runs], tail_indexes: tuple[float, float]) -> list[d
     """Tidy rows: one a horizon, policy and checkpoint."""
     rows: list[dict[str, object]] = []
     for horizon, runs in results.items():
-        for label, run in runs.items():
-            curve = jax.device_get(jb.mean_ci(run.regret))
-            pulls = np.asarray(run.pulls).mean(axis=0)
+        for label in policies():
+            curve = jax.device_get(jb.mean_ci(curves(runs, label)))
+            pulls = runs.pulls_mean.sel(policy=label).to_numpy()
             rows += [
-                {"horizon": horizon, "policy": label, "round": run.rounds[c], "regret": curve.mean[c]}
+                {"horizon": horizon, "policy": label, "round": t, "regret": curve.mean[c]}
                 | {"low": curve.low[c], "high": curve.high[c], "pulls_1": pulls[c, 0], "pulls_2": pulls[c, 1]}
-                | {"tail_index_1": tail_indexes[0], "tail_index_2": tail_indexes[1], "seeds": len(run.regret)}
-                for c in range(len(run.rounds))
+                | {"tail_index_1": tail_indexes[0], "tail_index_2": tail_indexes[1], "seeds": runs.sizes["seed"]}
+                for c, t in enumerate(runs["round"].to_numpy())
             ]
     return rows
 
@@ -87,19 +88,23 @@ def settings(options: Options, tail_indexes: tuple[float, float]) -> dict[str, o
     }
 
 
-def final(run: jb.Run) -> np.ndarray:
+def curves(runs: Runs, label: str) -> np.ndarray:
+    """Regret of every run of a policy, [seeds, C]."""
+    return runs.regret_curve.sel(policy=label).to_numpy()
+
+
+def final(runs: Runs, label: str) -> np.ndarray:
     """Regret of every run at the horizon."""
-    return np.asarray(run.regret)[:, -1]
+    return runs.final_regret.sel(policy=label).to_numpy()
 
 
-def mean_at(run: jb.Run, t: float) -> float:
+def mean_at(runs: Runs, label: str, t: float) -> float:
     """Mean regret at the checkpoint nearest to round t."""
-    rounds = np.asarray(run.rounds)
-    return float(np.asarray(run.regret).mean(axis=0)[np.abs(rounds - t).argmin()])
+    return float(curves(runs, label).mean(axis=0)[np.abs(runs["round"].to_numpy() - t).argmin()])
 
 
-def growth(run: jb.Run) -> float:
+def growth(runs: Runs, label: str) -> float:
     """Regret of the second half of the rounds over that of the first: 1 if it grows linearly, 0 if it stops."""
-    horizon = float(run.rounds[-1])
-    half = mean_at(run, horizon / 2)
-    return (mean_at(run, horizon) - half) / half
+    horizon = float(runs["round"][-1])
+    half = mean_at(runs, label, horizon / 2)
+    return (mean_at(runs, label, horizon) - half) / half

@@ -7,7 +7,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import jaxbandit as jb
-from experiments.report import Claim, Options, Progress, save
+from experiments.report import Claim, Options, save, sweep
 from jaxbandit.plot import band
 
 MEANS = (0.5, 0.55)
@@ -17,21 +17,19 @@ SEEDS = 400
 ALPHAS = np.linspace(0.02, 0.5, 25)
 
 
+def build(alpha: float) -> tuple[jb.Instance, jb.Policy]:
+    instance = jb.Instance(reward=jb.Bernoulli(mean=MEANS), delay=jb.Pareto(tail_index=TAIL_INDEXES))
+    return instance, jb.PatientBandits(alpha=alpha)
+
+
 def main(options: Options) -> None:
     started = time.perf_counter()
     seeds = options.seeds or (100 if options.quick else SEEDS)
     horizon = options.horizon or HORIZON
     alphas = ALPHAS[::4] if options.quick else ALPHAS
-    instance = jb.Instance(reward=jb.Bernoulli(mean=MEANS), delay=jb.Pareto(tail_index=TAIL_INDEXES))
-
-    def final_regret(policy: jb.Policy) -> np.ndarray:
-        run = jb.simulate_batch(options.seed, instance, policy, horizon=horizon, seeds=seeds, checkpoints=[horizon])
-        progress.done(seeds)
-        return np.asarray(run.regret[:, -1])
-
-    with Progress("fig2", (len(alphas) + 1) * seeds) as progress:
-        regret = np.stack([final_regret(jb.PatientBandits(alpha=alpha)) for alpha in alphas], axis=1)
-        uniform = final_regret(jb.Uniform())[0]
+    data = sweep("fig2", build, {"alpha": alphas}, options, horizon=horizon, seeds=seeds, checkpoints=[horizon])
+    regret = data.final_regret.sel(policy="PatientBandits").transpose("seed", "alpha").to_numpy()
+    uniform = float(jb.simulate(options.seed, build(0.0)[0], jb.Uniform(), horizon=horizon).regret[-1])
 
     interval = jax.device_get(jb.mean_ci(regret))
     figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")

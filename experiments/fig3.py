@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import jaxbandit as jb
-from experiments.report import Claim, Options, Progress, save
+from experiments.report import Claim, Options, save, sweep
 from jaxbandit.plot import band
 
 WORSE_MEAN = 0.4  # the caption's 0.5 would give a mean of 1.1 at the largest gap
@@ -19,30 +19,24 @@ HORIZON = 3000
 SEEDS = 300
 
 
+def build(gap: float, tail_index: float) -> tuple[jb.Instance, jb.Policy]:
+    instance = jb.Instance(
+        reward=jb.Bernoulli(mean=[WORSE_MEAN, WORSE_MEAN + gap]),
+        delay=jb.Pareto(tail_index=[FIRST_TAIL_INDEX, tail_index]),
+    )
+    return instance, jb.PatientBandits(alpha=tail_index)
+
+
 def main(options: Options) -> None:
     started = time.perf_counter()
     seeds = options.seeds or (50 if options.quick else SEEDS)
     horizon = options.horizon or HORIZON
     gaps = GAPS[::3] if options.quick else GAPS
-    regret = {}
-    with Progress("fig3", len(gaps) * len(TAIL_INDEXES) * seeds) as progress:
-        for tail_index in TAIL_INDEXES:
-            for gap in gaps:
-                run = jb.simulate_batch(
-                    options.seed,
-                    jb.Instance(
-                        reward=jb.Bernoulli(mean=[WORSE_MEAN, WORSE_MEAN + gap]),
-                        delay=jb.Pareto(tail_index=[FIRST_TAIL_INDEX, tail_index]),
-                    ),
-                    jb.PatientBandits(alpha=tail_index),
-                    horizon=horizon,
-                    seeds=seeds,
-                    checkpoints=[horizon],
-                )
-                regret[tail_index, gap] = run.regret[:, -1]
-                progress.done(seeds)
+    axes = {"gap": gaps, "tail_index": TAIL_INDEXES}
+    data = sweep("fig3", build, axes, options, horizon=horizon, seeds=seeds, checkpoints=[horizon])
+    regret = data.final_regret.sel(policy="PatientBandits")
+    curves = {a: jax.device_get(jb.mean_ci(regret.sel(tail_index=a))) for a in TAIL_INDEXES}
 
-    curves = {a: jax.device_get(jb.mean_ci(np.stack([regret[a, gap] for gap in gaps], axis=1))) for a in TAIL_INDEXES}
     figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
     for tail_index, curve in curves.items():
         band(gaps, curve, ax=ax, label=f"α₂ = ᾱ = {tail_index}", marker=".")

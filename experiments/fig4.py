@@ -26,7 +26,7 @@ def main(options: Options) -> None:
 
 
 def claims(horizon: int, runs: Runs) -> list[Claim]:
-    regret = {label: final(run).mean() for label, run in runs.items()}
+    regret = {label: final(runs, label).mean() for label in comparison.policies()}
     patient = {alpha: regret[f"PatientBandits ᾱ={alpha}"] for alpha in ALPHAS}
     ducb = {m: regret[f"D-UCB m={m}"] for m in WINDOWS}
     factor = patient[0.5] / ducb[50]
@@ -46,8 +46,8 @@ def claims(horizon: int, runs: Runs) -> list[Claim]:
         *([catching_up(horizon, runs)] if horizon > 2 * WINDOWS[-1] else []),
         Claim(
             f"T = {horizon}: (Section 7) UCB1, which ignores delays, has linear regret",
-            bool(growth(runs["UCB1"]) > 0.8),
-            f"UCB1 {regret['UCB1']:.0f}, PatientBandits {patient[0.5]:.0f}; UCB1 gains {growth(runs['UCB1']):.2f} "
+            bool(growth(runs, "UCB1") > 0.8),
+            f"UCB1 {regret['UCB1']:.0f}, PatientBandits {patient[0.5]:.0f}; UCB1 gains {growth(runs, 'UCB1'):.2f} "
             "times the regret of its first half in the second (1 if linear)",
         ),
     ]
@@ -55,11 +55,11 @@ def claims(horizon: int, runs: Runs) -> list[Claim]:
 
 def catching_up(horizon: int, runs: Runs) -> Claim:
     window = WINDOWS[-1]
-    longest = runs[f"D-UCB m={window}"]
-    waited, uniform = mean_at(longest, window), window * (comparison.MEANS[1] - comparison.MEANS[0]) / 2
+    longest = f"D-UCB m={window}"
+    waited, uniform = mean_at(runs, longest, window), window * (comparison.MEANS[1] - comparison.MEANS[0]) / 2
     return Claim(
         f"T = {horizon}: D-UCB with a large m has a linear phase of m + K rounds, and catches up later",
-        bool(abs(waited / uniform - 1) < 0.1 and growth(longest) < 0.5),
+        bool(abs(waited / uniform - 1) < 0.1 and growth(runs, longest) < 0.5),
         f"m = {window}: {waited:.1f} at round {window} (uniform play: {uniform:.0f}), then "
-        f"{final(longest).mean() - waited:.1f} in the other {horizon - window} rounds",
+        f"{final(runs, longest).mean() - waited:.1f} in the other {horizon - window} rounds",
     )

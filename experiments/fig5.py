@@ -34,12 +34,12 @@ def ranks_rightly(window: int) -> bool:
 
 
 def claims(horizon: int, runs: Runs) -> list[Claim]:
-    regret = {label: final(run).mean() for label, run in runs.items()}
-    slope = {m: growth(runs[f"D-UCB m={m}"]) for m in WINDOWS}
+    regret = {label: final(runs, label).mean() for label in comparison.policies()}
+    slope = {m: growth(runs, f"D-UCB m={m}") for m in WINDOWS}
     threshold = next(m for m in range(2, 10**6) if ranks_rightly(m))
     ducb = ", ".join(f"{regret[f'D-UCB m={m}']:.0f} (m = {m}, {slope[m]:.2f})" for m in WINDOWS)
     patient = {alpha: f"PatientBandits ᾱ={alpha}" for alpha in ALPHAS}
-    listed = ", ".join(f"{regret[label]:.0f} (ᾱ = {a}, {growth(runs[label]):.2f})" for a, label in patient.items())
+    listed = ", ".join(f"{regret[label]:.0f} (ᾱ = {a}, {growth(runs, label):.2f})" for a, label in patient.items())
     worst = max(regret[label] for label in patient.values())
     return [
         Claim(
@@ -55,13 +55,13 @@ def claims(horizon: int, runs: Runs) -> list[Claim]:
         ),
         Claim(
             f"T = {horizon}: PatientBandits finds the best arm: its regret is sub-linear",
-            all(growth(runs[label]) < 0.9 for label in patient.values()),
+            all(growth(runs, label) < 0.9 for label in patient.values()),
             f"{listed}; uniform play {horizon * (MEANS[1] - MEANS[0]) / 2:.0f}",
         ),
         Claim(
             f"T = {horizon}: (Section 7) UCB1, which ignores delays, has linear regret",
-            bool(growth(runs["UCB1"]) > 0.8),
+            bool(growth(runs, "UCB1") > 0.8),
             f"UCB1 {regret['UCB1']:.0f}, PatientBandits {regret[patient[0.5]]:.0f}; UCB1 gains "
-            f"{growth(runs['UCB1']):.2f} times the regret of its first half in the second",
+            f"{growth(runs, 'UCB1'):.2f} times the regret of its first half in the second",
         ),
     ]

@@ -7,7 +7,7 @@ import platform
 import tempfile
 import textwrap
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,8 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 from tqdm.auto import tqdm
+
+import jaxbandit as jb
 
 mpl.use("Agg")
 PACKAGES = ("jaxbandit", "jax", "jaxlib", "equinox", "numpy", "matplotlib")
@@ -31,6 +33,7 @@ class Options:
     quick: bool = False
     out: Path = Path("results")
     seed: int = 0
+    store: Path | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,6 +76,14 @@ class Progress:
 
     def done(self, count: int) -> None:
         self.bar.update(count)
+
+
+def sweep(name: str, build: Callable[..., Any], axes: Mapping[str, Any], options: Options, **settings: Any) -> Any:
+    """``jaxbandit.sweep``, resumed from ``--store`` and left in NAME.nc beside the other results."""
+    store = None if options.store is None else options.store / f"{name}.zarr"
+    data = jb.sweep(build, axes, key=options.seed, store=store, **settings)
+    data.to_netcdf(options.out / f"{name}.nc")
+    return data
 
 
 def save(

@@ -184,6 +184,8 @@ def _extra() -> Any:
 
 def _spec(build: Any, axes: Any, horizon: int, seeds: int, key: Any, checkpoints: Any, curves: int | None) -> Spec:
     """The arguments, checked."""
+    if _checks.is_traced(key):
+        raise TypeError("sweep: key cannot be traced: a sweep is a whole program; call it outside jit and vmap")
     words = np.asarray(tape.words(key))
     seeds = _checks.whole_number("seeds", seeds, 1, 2**31 - 1, "give the number of runs")
     axes = grid.axes_of(axes)
@@ -222,13 +224,14 @@ def _run(spec: Spec, group: Any, plan: Plan, executor: Executor | None, path: Pa
         at: len(spec.cells.policies) * (last - first) * (stop - start)
         for at, (first, last, start, stop) in extents.items()
     }
+    mine = list(extents)[jax.process_index() :: jax.process_count()]  # whichever of them the others have done by now
     done = done_mask(group, plan)
-    todo: list[tuple[int, int]] = [at for at in extents if not done[at]][jax.process_index() :: jax.process_count()]
+    todo = [at for at in mine if not done[at]]
     index = {tuple(cell.values()): i for i, cell in enumerate(spec.cells.values)}
     order = np.array([index[tuple(cell)] for cell in plan.values])
     tasks = ((at, _block(spec, plan, order, extents[at])) for at in todo)
     finished = _here(tasks) if executor is None else _through(executor, tasks, _limit(spec, plan))
-    with make_bar(total=sum(runs.values()), initial=sum(runs[at] for at in extents if done[at])) as bar:
+    with make_bar(total=sum(runs[at] for at in mine), initial=sum(runs[at] for at in mine if done[at])) as bar:
         try:
             for at, result in finished:
                 with told(path):

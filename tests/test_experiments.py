@@ -6,6 +6,8 @@ import json
 import jax
 import numpy as np
 import pytest
+import xarray as xr
+import zarr
 
 import jaxbandit as jb
 from experiments import __main__ as command
@@ -37,7 +39,9 @@ def one_device(monkeypatch):
 @pytest.mark.parametrize("name", [*command.FIGURES, *command.THEORY])
 def test_an_experiment_leaves_a_picture_its_numbers_and_its_verdicts(name, tmp_path, capsys):
     horizon = {"lower_bound": 90}.get(name, 250)  # a single one, with eight policies to compile
-    assert command.main([name, "--quick", "--seeds", "3", "--horizon", str(horizon), "--out", str(tmp_path)]) == 0
+    arguments = [name, "--quick", "--seeds", "3", "--horizon", str(horizon), "--out", str(tmp_path)]
+    in_store = ["--store", str(tmp_path / "store")] if name in command.FIGURES else []
+    assert command.main([*arguments, *in_store]) == 0
     for ending in ("png", "pdf"):
         assert (tmp_path / f"{name}.{ending}").stat().st_size > 5000
     with (tmp_path / f"{name}.csv").open() as file:
@@ -56,7 +60,15 @@ def test_an_experiment_leaves_a_picture_its_numbers_and_its_verdicts(name, tmp_p
     for claim in record["claims"]:
         assert claim["measured"]
         assert f"{'holds' if claim['holds'] else 'does not hold'}: {claim['text'][:40]}" in printed.out
-    assert "runs/s" in printed.err
+    if not in_store:
+        return
+    (written,) = tmp_path.glob(f"{name}*.nc")
+    with xr.open_dataset(written) as data:
+        assert data.sizes["seed"] == 3
+    (store,) = (tmp_path / "store").iterdir()
+    done = zarr.open_group(store)["done"]
+    assert isinstance(done, zarr.Array)
+    assert np.asarray(done[:]).all()
 
 
 def test_the_list_and_the_help_say_what_each_experiment_does(capsys):
@@ -208,8 +220,8 @@ def test_when_adaptation_begins_is_found():
     assert adaptive.pulls_until_positive(0.5, 3000) == pytest.approx(26_000, rel=0.01)
 
 
-def test_the_claim_about_round_200_is_not_made_where_it_cannot_be():
-    options = Options(seeds=3, horizon=50)
+def test_the_claim_about_round_200_is_not_made_where_it_cannot_be(tmp_path):
+    options = Options(seeds=3, horizon=50, out=tmp_path)
     runs = comparison.compare("fig4", fig4.TAIL_INDEXES, options)[50]
     assert not any("m + K" in claim.text for claim in fig4.claims(50, runs))
 

@@ -203,11 +203,12 @@ def test_sums_are_exact():
     rounds = np.array([1, 1000, 2**24])
     regret = rng.uniform(0.99, 1, (1, 5000, 3)) * rounds
     sums = block.regret_sums(regret, rounds)
+    squares = block.whole(sums[0, :, 1], sums[0, :, 2])
     for c, bits in enumerate(block.regret_bits(rounds)):
         q = [round(float(x) * 2.0 ** int(bits)) for x in regret[0, :, c]]
         assert max(q) <= 2**31
         assert sums[0, c, 0] == sum(q)
-        assert block.whole(sums[0, c, 1], sums[0, c, 2]) == sum(x * x for x in q) > 2**63
+        assert squares[c] == sum(x * x for x in q) > 2**63
     error = labelled.standard_error(sums, rounds, 5000)
     np.testing.assert_allclose(error[0], regret[0].std(axis=0, ddof=1) / np.sqrt(5000), rtol=1e-6)
 
