@@ -54,8 +54,9 @@ class Block(NamedTuple):
 
 def outputs(instance: Instance, policy: Policy, horizon: int, checkpoints: Any) -> tuple[np.ndarray, Any]:
     """Checks one cell. The checkpoints, and what a run gives (shapes and types)."""
-    rounds, slots = plan(instance, policy, horizon, checkpoints)
-    shapes = jax.eval_shape(rollout, jnp.zeros(2, jnp.uint32), instance, policy, rounds, slots)
+    rounds = plan(instance, policy, horizon, checkpoints)
+    run = partial(rollout, horizon=int(horizon))
+    shapes = jax.eval_shape(run, jnp.zeros(2, jnp.uint32), instance, policy, rounds)
     return np.asarray(rounds), shapes
 
 
@@ -148,9 +149,9 @@ def bricks(cells: int, seeds: int, devices: int, width: int) -> Bricks:
 def _runs(block: Block, policy: Policy) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
     """Pulls, regret and diagnostics of every run, [cells, seeds, ...]. All local devices share the work."""
     instance, of_first = jax.tree.map(lambda x: jnp.asarray(x[0]), (block.instances, policy))
-    rounds, slots = plan(instance, of_first, block.horizon, block.rounds.tolist())
+    rounds = jnp.asarray(block.rounds)
     devices = batch._devices()
-    bytes_per_run = batch._carried_bytes(instance, of_first, block.horizon, len(rounds))
+    bytes_per_run = batch._bytes_per_run(instance, of_first, block.horizon, len(rounds))
     width = batch._width(bytes_per_run, instance.num_arms, devices[0].platform)
     shape = bricks(block.cells, block.seeds, len(devices), width)
     # Beyond the last cell or brick, runs are computed in vain.
@@ -160,9 +161,9 @@ def _runs(block: Block, policy: Policy) -> tuple[np.ndarray, np.ndarray, dict[st
     spare = -len(row) % len(devices)
     which = tuple(np.concatenate([x, np.repeat(x[-1:], spare, axis=0)]) for x in (row, column))
     mesh = Mesh(np.array(devices), ("bricks",))
-    inputs = (block.words, block.instances, policy, rounds, slots)
+    inputs = (block.words, block.instances, policy, rounds)
     inputs = jax.device_put(inputs, NamedSharding(mesh, PartitionSpec()))
-    result = jax.device_get(_on_devices(*which, *inputs, mesh=mesh))
+    result = jax.device_get(_on_devices(*which, *inputs, mesh=mesh, horizon=block.horizon))
 
     def arranged(x: np.ndarray) -> np.ndarray:
         """[bricks, cells, seeds, ...] -> [cells, seeds, ...]: bricks lie in one row, or are one cell high."""
@@ -174,21 +175,22 @@ def _runs(block: Block, policy: Policy) -> tuple[np.ndarray, np.ndarray, dict[st
     return pulls, regret, diagnostics
 
 
-def _side_by_side(which: Any, words: Any, instances: Instance, policies: Policy, rounds: Any, slots: Any) -> Any:
+def _side_by_side(which: Any, words: Any, instances: Instance, policies: Policy, rounds: Any, *, horizon: int) -> Any:
+    """The runs of a brick: the only place that knows how a run is computed."""
     cells, seeds = which
 
     def cell(instance: Instance, policy: Policy) -> Any:
-        return jax.vmap(lambda i: rollout(tape.fold_in(words, i), instance, policy, rounds, slots))(seeds)
+        return jax.vmap(lambda i: rollout(tape.fold_in(words, i), instance, policy, rounds, horizon=horizon))(seeds)
 
     return jax.vmap(cell)(*jax.tree.map(lambda x: x[cells], (instances, policies)))
 
 
-@partial(jax.jit, static_argnames="mesh")
-def _on_devices(cells: Any, seeds: Any, *inputs: Any, mesh: Mesh) -> Any:
+@partial(jax.jit, static_argnames=("mesh", "horizon"))
+def _on_devices(cells: Any, seeds: Any, *inputs: Any, mesh: Mesh, horizon: int) -> Any:
     shared, split = PartitionSpec(), PartitionSpec("bricks")
 
     def share(cells: Any, seeds: Any, *inputs: Any) -> Any:
-        return jax.lax.map(lambda which: _side_by_side(which, *inputs), (cells, seeds))
+        return jax.lax.map(lambda which: _side_by_side(which, *inputs, horizon=horizon), (cells, seeds))
 
     specs = (split, split, *(shared for _ in inputs))
     return jax.shard_map(share, mesh=mesh, in_specs=specs, out_specs=split, check_vma=False)(cells, seeds, *inputs)
