@@ -25,6 +25,7 @@ QUICK_RUNS = {2: 2048, 10: 512, 100: 128}
 PEER_RUNS = {2: 1024, 10: 512, 100: 128}  # the two that hold all calendars at once fall out of the cache above
 REPETITIONS = 5
 ALPHA = 0.3
+SWEEP, BATCHES = "sweep, T = 3000", "simulate_batch, cell by cell"
 BELIEVED_DELAY = 0.7  # tail index of the delay law that D-UCB is given
 
 Timings = dict[str, tuple[float, float]]
@@ -150,6 +151,24 @@ def shares(ns: Mapping[str, float]) -> dict[str, float]:
     return {"hash": hashing, "index": index, "laws, buffer, choice and counts": 1 - hashing - index}
 
 
+def sweeps(quick: bool, repetitions: int) -> Timings:
+    """A sweep, labels and statistics at 200 checkpoints included, beside the same runs by ``simulate_batch``."""
+    cells, seeds = (4, 256) if quick else (32, 2048)
+    alphas = np.linspace(0.1, 0.5, cells)
+
+    def sweep(seed: int) -> Any:
+        build = lambda alpha: (instance(2), jb.PatientBandits(alpha))  # noqa: E731
+        return jb.sweep(build, {"alpha": alphas}, horizon=HORIZON, seeds=seeds, key=seed, progress=False)
+
+    def batches(seed: int) -> Any:
+        policies = map(jb.PatientBandits, alphas)
+        runs = (jb.simulate_batch(seed, instance(2), policy, horizon=HORIZON, seeds=seeds) for policy in policies)
+        return [jax.block_until_ready(run.regret) for run in runs]
+
+    steps = cells * seeds * HORIZON
+    return time_all({SWEEP: (sweep, steps), BATCHES: (batches, steps)}, repetitions)
+
+
 def in_a_new_process(code: str) -> float:
     """The number that ``code`` prints in a fresh interpreter."""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -187,6 +206,7 @@ def ratios(ns: Mapping[str, float], extra: Mapping[str, float]) -> list[Claim]:
         ("DKL-UCB m = 200, T = 3000", "D-UCB m = 200, T = 3000", 3),
         ("AdaptPatientBandits, T = 100000", patient(100000), 5),
         ("AdaptPatientBandits, T = 1000000", "AdaptPatientBandits, T = 10000", 2),
+        (SWEEP, BATCHES, 1 / 0.9),
         ("import jaxbandit", "import jax, equinox", 1.3),
         ("peak memory, 100000 runs", "peak memory, 10000 runs", 1.3),
     ]
@@ -240,6 +260,9 @@ def main(options: Options) -> None:
         progress.done(1)
         progress.say("number of runs")
         timings |= number_of_runs(options.quick, repetitions)
+        progress.done(1)
+        progress.say("sweeps")
+        timings |= sweeps(options.quick, repetitions)
         progress.done(1)
     extra = {"import jaxbandit": import_seconds("jaxbandit"), "import jax, equinox": import_seconds("jax, equinox")}
     if not options.quick and Path("/proc/self/status").exists():

@@ -15,13 +15,15 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxbandit import batch, tape
 from jaxbandit.instance import Instance
 from jaxbandit.policies.base import Policy
-from jaxbandit.simulate import Run, checked, plan, rollout
+from jaxbandit.simulate import Run, checked, plan, rollout, start
 
-STEPS = {"cpu": 2**26}
+STEPS = {"cpu": 2**25}
 """Rounds of all runs of a block and policy: a second or so on a CPU, and enough runs to fill another device."""
 OTHER_STEPS = 2**30
 RESULT_BYTES = 2**27
 CURVE_BYTES = 2**28
+CACHE_VALUES = 2**15
+"""How many values are reduced at a time, so that what lies between stays in the cache."""
 
 LIMB = 32
 REGRET_BITS = 31
@@ -52,12 +54,11 @@ class Block(NamedTuple):
         return jax.tree.leaves(self.instances)[0].shape[0]
 
 
-def outputs(instance: Instance, policy: Policy, horizon: int, checkpoints: Any) -> tuple[np.ndarray, Any]:
-    """Checks one cell. The checkpoints, and what a run gives (shapes and types)."""
+def outputs(instance: Instance, policy: Policy, horizon: int, checkpoints: Any) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Checks one cell. The checkpoints, and the names of what the policy reports."""
     rounds = plan(instance, policy, horizon, checkpoints)
-    run = partial(rollout, horizon=int(horizon))
-    shapes = jax.eval_shape(run, jnp.zeros(2, jnp.uint32), instance, policy, rounds)
-    return np.asarray(rounds), shapes
+    carry = jax.eval_shape(partial(start, horizon=int(horizon)), instance, policy)
+    return np.asarray(rounds), tuple(carry.diagnostics)
 
 
 def max_runs(horizon: int, run_bytes: int, platform: str) -> int:
@@ -67,8 +68,24 @@ def max_runs(horizon: int, run_bytes: int, platform: str) -> int:
 
 def compute(block: Block) -> dict[str, np.ndarray]:
     """The results of a block, [cells, policies, ...]; see ``reduced`` for what they are."""
+    return collected(block, launched(block))
+
+
+def launched(block: Block) -> list[Any]:
+    """What the devices give, one item a policy: this returns while they are at work on the last of them.
+
+    One after another, as two programs on one device would share its cache.
+    """
+    running: list[Any] = []
     with jax.enable_x64(block.x64):
-        results = [reduced(block, *_runs(block, policy)) for policy in block.policies]
+        for policy in block.policies:
+            jax.block_until_ready(running[-1:])
+            running.append(_launched(block, policy))
+    return running
+
+
+def collected(block: Block, running: list[Any]) -> dict[str, np.ndarray]:
+    results = [reduced(block, *_runs(block, policy, *x)) for policy, x in zip(block.policies, running, strict=True)]
     return {name: np.stack([result[name] for result in results], axis=1) for name in results[0]}
 
 
@@ -101,8 +118,15 @@ def regret_bits(rounds: np.ndarray) -> np.ndarray:
 
 
 def regret_sums(regret: np.ndarray, rounds: np.ndarray) -> np.ndarray:
-    q = np.rint(regret * np.exp2(regret_bits(rounds))).astype(np.int64)
-    return np.stack([q.sum(axis=1), *_limbs(q * q)], axis=-1)
+    unit = np.exp2(regret_bits(rounds))
+    sums = np.zeros((len(regret), len(rounds), 3), np.int64)
+    step = max(1, CACHE_VALUES // len(rounds))
+    for total, cell in zip(sums, regret, strict=True):
+        for at in range(0, len(cell), step):
+            q = np.rint(cell[at : at + step] * unit).astype(np.int64)
+            total[:, 0] += q.sum(axis=0)
+            total[:, 1:] += np.stack(_limbs(q * q, axis=0), axis=-1)
+    return sums
 
 
 def diagnostic_sums(values: np.ndarray | None, block: Block) -> np.ndarray:
@@ -111,12 +135,12 @@ def diagnostic_sums(values: np.ndarray | None, block: Block) -> np.ndarray:
     scaled = values[:, : block.used].astype(np.float64) * 2.0**DIAGNOSTIC_BITS
     good = np.abs(scaled) < 2.0**62
     q = np.rint(np.where(good, scaled, 0)).astype(np.int64)
-    return np.stack([*_limbs(q), np.sum(~good, axis=1)], axis=-1)
+    return np.stack([*_limbs(q, axis=1), np.sum(~good, axis=1)], axis=-1)
 
 
-def _limbs(q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _limbs(q: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
     """Sums of the high and of the low 32 bits: neither overflows for 2^31 runs."""
-    return (q >> LIMB).sum(axis=1), (q & (2**LIMB - 1)).sum(axis=1)
+    return (q >> LIMB).sum(axis=axis), (q & (2**LIMB - 1)).sum(axis=axis)
 
 
 def whole(high: np.ndarray, low: np.ndarray) -> np.ndarray:
@@ -146,8 +170,8 @@ def bricks(cells: int, seeds: int, devices: int, width: int) -> Bricks:
     return Bricks(cells=tall, seeds=side, rows=-(-cells // tall), columns=columns)
 
 
-def _runs(block: Block, policy: Policy) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
-    """Pulls, regret and diagnostics of every run, [cells, seeds, ...]. All local devices share the work."""
+def _launched(block: Block, policy: Policy) -> tuple[Any, Bricks]:
+    """All local devices share the work."""
     instance, of_first = jax.tree.map(lambda x: jnp.asarray(x[0]), (block.instances, policy))
     rounds = jnp.asarray(block.rounds)
     devices = batch._devices()
@@ -163,15 +187,19 @@ def _runs(block: Block, policy: Policy) -> tuple[np.ndarray, np.ndarray, dict[st
     mesh = Mesh(np.array(devices), ("bricks",))
     inputs = (block.words, block.instances, policy, rounds)
     inputs = jax.device_put(inputs, NamedSharding(mesh, PartitionSpec()))
-    result = jax.device_get(_on_devices(*which, *inputs, mesh=mesh, horizon=block.horizon))
+    return _on_devices(*which, *inputs, mesh=mesh, horizon=block.horizon), shape
+
+
+def _runs(block: Block, policy: Policy, running: Any, shape: Bricks) -> tuple[np.ndarray, np.ndarray, Any]:
+    """Pulls, regret and diagnostics of every run, [cells, seeds, ...], once they are there."""
 
     def arranged(x: np.ndarray) -> np.ndarray:
         """[bricks, cells, seeds, ...] -> [cells, seeds, ...]: bricks lie in one row, or are one cell high."""
         x = x[: shape.rows * shape.columns]
         return x.reshape(shape.rows * shape.cells, shape.columns * shape.seeds, *x.shape[3:])[: block.cells]
 
-    pulls, regret, diagnostics = jax.tree.map(arranged, result)
-    checked(Run(rounds, pulls, regret, diagnostics), policy)
+    pulls, regret, diagnostics = jax.tree.map(arranged, jax.device_get(running))
+    checked(Run(jnp.asarray(block.rounds), pulls, regret, diagnostics), policy)
     return pulls, regret, diagnostics
 
 
@@ -182,6 +210,8 @@ def _side_by_side(which: Any, words: Any, instances: Instance, policies: Policy,
     def cell(instance: Instance, policy: Policy) -> Any:
         return jax.vmap(lambda i: rollout(tape.fold_in(words, i), instance, policy, rounds, horizon=horizon))(seeds)
 
+    if cells.shape == (1,):  # numbers that all runs share are cheaper than one each
+        return jax.tree.map(lambda x: x[None], cell(*jax.tree.map(lambda x: x[cells[0]], (instances, policies))))
     return jax.vmap(cell)(*jax.tree.map(lambda x: x[cells], (instances, policies)))
 
 

@@ -191,9 +191,9 @@ def _spec(build: Any, axes: Any, horizon: int, seeds: int, key: Any, checkpoints
     axes = grid.axes_of(axes)
     cells = grid.cells_of(build, axes)
     instance, policies = cells.first()
-    rounds, shapes = zip(*(block.outputs(instance, p, horizon, checkpoints) for p in policies), strict=True)
-    diagnostics = tuple(sorted({name for _, _, reported in shapes for name in reported}))
-    dtype = np.dtype(shapes[0][1].dtype)
+    rounds, reported = zip(*(block.outputs(instance, p, horizon, checkpoints) for p in policies), strict=True)
+    diagnostics = tuple(sorted({name for names in reported for name in names}))
+    dtype = np.dtype(instance.gaps.dtype)
     for name in diagnostics:
         if f"{name}_mean" in grid.VARIABLES or any(f"{name}_mean" in axis.values for axis in axes):
             raise ValueError(f"sweep: diagnostic {name!r} would be stored as {name}_mean, which is taken; rename it")
@@ -210,7 +210,7 @@ def _spec(build: Any, axes: Any, horizon: int, seeds: int, key: Any, checkpoints
         seeds=seeds,
         kept=kept,
         diagnostics=diagnostics,
-        reported=[[name in reported for name in diagnostics] for _, _, reported in shapes],
+        reported=[[name in names for name in diagnostics] for names in reported],
         dtype=dtype,
         x64=bool(jax.config.x64_enabled),  # pyright: ignore[reportAttributeAccessIssue]
         platform=batch._devices()[0].platform,
@@ -277,8 +277,17 @@ def _limit(spec: Spec, plan: Plan) -> int:
 
 
 def _here(tasks: Iterator[tuple[Any, Block]]) -> Iterator[tuple[Any, dict[str, np.ndarray]]]:
+    """Results in order. The devices are at work on the next block while one is reduced and stored."""
+    before: tuple[Any, Block, list[Any]] | None = None
     for at, task in tasks:
-        yield at, block.compute(task)
+        if before is not None:
+            jax.block_until_ready(before[2])
+        running = block.launched(task)
+        if before is not None:
+            yield before[0], block.collected(*before[1:])
+        before = at, task, running
+    if before is not None:
+        yield before[0], block.collected(*before[1:])
 
 
 def _through(

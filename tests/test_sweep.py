@@ -57,13 +57,13 @@ def small(monkeypatch):
 def computed(monkeypatch) -> list[tuple[int, int]]:
     """Cells and seeds of every block that is computed."""
     blocks = []
-    compute = block.compute
+    collected = block.collected
 
-    def counting(task):
+    def counting(task, running):
         blocks.append((task.cells, task.used))
-        return compute(task)
+        return collected(task, running)
 
-    monkeypatch.setattr(block, "compute", counting)
+    monkeypatch.setattr(block, "collected", counting)
     return blocks
 
 
@@ -214,15 +214,15 @@ def test_sums_are_exact():
 
 
 def test_a_killed_sweep_goes_on_where_it_was(small, computed, data, tmp_path, monkeypatch):
-    compute = block.compute
+    collected = block.collected
 
-    def interrupted(task):
+    def interrupted(task, running):
         if len(computed) == 7:
             raise KeyboardInterrupt
-        return compute(task)
+        return collected(task, running)
 
     with monkeypatch.context() as patch:
-        patch.setattr(block, "compute", interrupted)
+        patch.setattr(block, "collected", interrupted)
         with pytest.raises(KeyboardInterrupt) as stop:
             run(curves=10, store=tmp_path / "s.zarr")
     assert "7 of 18 blocks were done and are stored in" in stop.value.__notes__[0]

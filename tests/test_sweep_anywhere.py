@@ -133,7 +133,7 @@ def die_once(folder: str, task: block.Block) -> dict[str, np.ndarray]:
 def test_a_dask_cluster_of_which_a_worker_is_killed(expected, tmp_path, monkeypatch):
     from dask.distributed import Client, LocalCluster
 
-    monkeypatch.setattr(block, "compute", lambda task, of=block.compute: pytest.fail("computed here"))
+    monkeypatch.setattr(block, "launched", lambda task: pytest.fail("computed here"))
     with (
         LocalCluster(2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
         Client(cluster) as client,
@@ -149,8 +149,8 @@ PROCESS_OF_TWO = """
     jax.distributed.initialize("localhost:{port}", num_processes=2, process_id={process})
     assert jax.process_count() == 2 and len(jax.local_devices()) == 2
     from jaxbandit import block
-    compute, computed = block.compute, []
-    block.compute = lambda task: computed.append(task) or compute(task)
+    collected, computed = block.collected, []
+    block.collected = lambda task, running: computed.append(task) or collected(task, running)
     import atexit
     atexit.register(lambda: print(len(computed)))
 """
