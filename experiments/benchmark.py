@@ -247,7 +247,7 @@ def main(options: Options) -> None:
     repetitions = 3 if options.quick else REPETITIONS
     runs = QUICK_RUNS if options.quick else RUNS
     timings: Timings = {}
-    with Progress("benchmark", len(runs) + 3, unit="parts") as progress:
+    with Progress("benchmark", len(runs) + 4, unit="parts") as progress:
         for num_arms in runs:
             progress.say(f"{num_arms} arms, beside the peers")
             timings |= against_peers(num_arms, runs[num_arms], repetitions)
