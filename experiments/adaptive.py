@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import jaxbandit as jb
-from experiments.comparison import Runs, final, growth, mean_at
+from experiments.readings import Runs, growth, mean_at
 from experiments.report import Claim, Options, Progress, save
 from jaxbandit.plot import regret_curves
 
@@ -177,7 +177,7 @@ def estimates(results: dict[float, Runs]) -> list[Claim]:
 
 def regrets(results: dict[float, Runs]) -> list[Claim]:
     """What is said of the regret."""
-    mean = {(a, label): float(final(run).mean()) for a, runs in results.items() for label, run in runs.items()}
+    mean = {(a, label): float(run.regret[:, -1].mean()) for a, runs in results.items() for label, run in runs.items()}
 
     def compared(label: str, other: str) -> str:
         return ", ".join(f"{mean[a, label]:.0f} and {mean[a, other]:.0f} for α = {a}" for a in results)
@@ -185,11 +185,12 @@ def regrets(results: dict[float, Runs]) -> list[Claim]:
     def no_more(label: str, other: str, factor: float) -> bool:
         return all(mean[a, label] <= factor * mean[a, other] for a in results)
 
-    slopes = {a: growth(results[a][BLIND]) for a in results}
+    slopes = {a: growth(results[a][BLIND].rounds, results[a][BLIND].regret) for a in results}
     horizon = int(results[TAIL_INDEXES[0]][TOLD].rounds[-1])
     adapt = {a: runs[ADAPTIVE[1.0]] for a, runs in results.items()}
     before = [
-        f"; for α = {a} it was {mean_at(run, t):.0f} in round {t}, when ᾱ > 0 began: small ᾱ > 0 explore most"
+        f"; for α = {a} it was {mean_at(run.rounds, run.regret, t):.0f} in round {t}, when ᾱ > 0 began: small ᾱ > 0 "
+        "explore most"
         for a, run in adapt.items()
         if (t := first_correction(run))
     ]

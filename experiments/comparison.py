@@ -9,6 +9,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 import jaxbandit as jb
+from experiments import readings
 from experiments.report import Options, sweep
 from jaxbandit.plot import band
 
@@ -72,7 +73,7 @@ def table(results: dict[int, Runs], tail_indexes: tuple[float, float]) -> list[d
                 {"horizon": horizon, "policy": label, "round": t, "regret": curve.mean[c]}
                 | {"low": curve.low[c], "high": curve.high[c], "pulls_1": pulls[c, 0], "pulls_2": pulls[c, 1]}
                 | {"tail_index_1": tail_indexes[0], "tail_index_2": tail_indexes[1], "seeds": runs.sizes["seed"]}
-                for c, t in enumerate(runs["round"].to_numpy())
+                for c, t in enumerate(rounds(runs))
             ]
     return rows
 
@@ -98,13 +99,13 @@ def final(runs: Runs, label: str) -> np.ndarray:
     return runs.final_regret.sel(policy=label).to_numpy()
 
 
+def rounds(runs: Runs) -> np.ndarray:
+    return runs["round"].to_numpy()
+
+
 def mean_at(runs: Runs, label: str, t: float) -> float:
-    """Mean regret at the checkpoint nearest to round t."""
-    return float(curves(runs, label).mean(axis=0)[np.abs(runs["round"].to_numpy() - t).argmin()])
+    return readings.mean_at(rounds(runs), curves(runs, label), t)
 
 
 def growth(runs: Runs, label: str) -> float:
-    """Regret of the second half of the rounds over that of the first: 1 if it grows linearly, 0 if it stops."""
-    horizon = float(runs["round"][-1])
-    half = mean_at(runs, label, horizon / 2)
-    return (mean_at(runs, label, horizon) - half) / half
+    return readings.growth(rounds(runs), curves(runs, label))

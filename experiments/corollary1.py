@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import jaxbandit as jb
-from experiments.comparison import Runs, final
+from experiments.readings import Runs
 from experiments.report import Claim, Options, Progress, save
 from jaxbandit.plot import regret_curves
 
@@ -94,13 +94,13 @@ def conditions(horizon: int) -> Claim:
 
 
 def claims(name: str, runs: Runs) -> list[Claim]:
-    regret = {label: float(final(run).mean()) for label, run in runs.items()}
+    regret = {label: float(run.regret[:, -1].mean()) for label, run in runs.items()}
     best = min((label for label in regret if label != SCHEDULE), key=regret.__getitem__)
     told = f"ᾱ = {min(TAIL_INDEXES)}"
     listed = ", ".join(f"{value:.0f} ({label})" for label, value in regret.items())
 
     def against(label: str) -> tuple[jb.MeanCI, str]:
-        difference = jax.device_get(jb.paired_difference(final(runs[SCHEDULE]), final(runs[label])))
+        difference = jax.device_get(jb.paired_difference(runs[SCHEDULE].regret[:, -1], runs[label].regret[:, -1]))
         return difference, f"{difference.mean:+.1f} ± {difference.standard_error:.1f} (paired)"
 
     (more_than_told, by), (more_than_best, by_best) = against(told), against(best)
