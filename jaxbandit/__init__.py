@@ -27,6 +27,7 @@ from jaxbandit.policies import (
     Discarding,
     PatientBandits,
     Policy,
+    Softmax,
     Uniform,
     corollary1_alpha,
 )
@@ -67,6 +68,7 @@ __all__ = [
     "Policy",
     "RewardLaw",
     "Run",
+    "Softmax",
     "Trace",
     "TruncatedNormal",
     "Uniform",
