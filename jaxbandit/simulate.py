@@ -45,6 +45,13 @@ class Trace(NamedTuple):
     diagnostics: dict[str, Num[Array, " T"]]
 
 
+class Pulled(NamedTuple):
+    """The arm of every round, and how often it had been pulled before: where on the tape its reward and delay are."""
+
+    arms: Int[Array, " T"]
+    numbers: Int[Array, " T"]
+
+
 class Carry(NamedTuple):
     """What the scan carries: ``pulls`` are N_i(t-1), ``record`` has a row for each checkpoint."""
 
@@ -72,7 +79,7 @@ def simulate(
     Raises:
         TypeError, ValueError: an argument that is not what it should be, named, before anything is compiled.
         ValueError: a score that is NaN (inside jit, the regret is NaN from then on).
-        TypeError: an attempt to differentiate (arms are chosen by an argmax: the derivative of a run is no use).
+        TypeError: an attempt to differentiate: see ``expected_regret``.
     """
     words = tape.words(key)
     rounds, slots = plan(instance, policy, horizon, checkpoints)
@@ -242,6 +249,10 @@ def _keep_arms(arm: Array, pulls: Array, diagnostics: dict[str, Array]) -> Trace
     return Trace(arms=arm, diagnostics=diagnostics)
 
 
+def _keep_places(arm: Array, pulls: Array, diagnostics: dict[str, Array]) -> Pulled:
+    return Pulled(arms=arm, numbers=pick(pulls, arm) - 1)
+
+
 @partial(jax.jit, static_argnames=("horizon", "size"))
 def start(instance: Instance, policy: Policy, *, horizon: int, size: int) -> Carry:
     """What the scan of a run on ``instance`` starts from."""
@@ -253,12 +264,7 @@ def rollout(
 ) -> tuple[Int[Array, "C K"], Float[Array, " C"], dict[str, Array]]:
     """Pulls, regret and diagnostics of one run on the random tape. Regret is NaN from the first missing pull on."""
     instance, policy = _path_only((instance, policy))
-    sample_reward, sample_delay = instance.reward.sampler(), instance.delay.sampler()
-
-    def draw(t: Array, arm: Array, n: Array) -> tuple[Array, Array]:
-        for_reward, for_delay = tape.uniforms(key, arm, n)
-        return sample_reward(for_reward, arm), sample_delay(for_delay, arm)
-
+    draw = _draw_from_tape(key, instance)
     carry = start(instance, policy, horizon=slots.shape[0], size=rounds.shape[0])
     carry = _depending_on((key, instance, policy), carry)
     pulls, diagnostics = _scan(policy, draw, _keep_pulls, key, slots, carry)
@@ -267,6 +273,31 @@ def rollout(
     products = jnp.maximum(pulls.astype(instance.gaps.dtype) * instance.gaps[None], 0)
     complete = jnp.sum(pulls, axis=-1, dtype=jnp.int32) == rounds
     return pulls, jnp.where(complete, jnp.sum(products, axis=-1), jnp.nan), diagnostics
+
+
+def pulled(key: tape.Words, instance: Instance, policy: Policy, horizon: int) -> Pulled:
+    """One run on the random tape, round by round."""
+    instance, policy = _path_only((instance, policy))
+    carry = _start(policy, _keep_places, horizon, instance.num_arms, size=horizon, binary=instance.reward.binary)
+    carry = _depending_on((key, instance, policy), carry)
+    slots = jnp.arange(horizon, dtype=jnp.int32)
+    return _scan(policy, _draw_from_tape(key, instance), _keep_places, key, slots, carry)
+
+
+def drawn(key: tape.Words, instance: Instance, run: Pulled) -> tuple[Num[Array, " T"], Int[Array, " T"]]:
+    """Rewards and delays of the pulls of a run, seen or not."""
+    draw = _draw_from_tape(key, instance)
+    return jax.vmap(partial(draw, jnp.zeros((), jnp.int32)))(run.arms, run.numbers)
+
+
+def _draw_from_tape(key: tape.Words, instance: Instance) -> Draw:
+    sample_reward, sample_delay = instance.reward.sampler(), instance.delay.sampler()
+
+    def draw(t: Array, arm: Array, n: Array) -> tuple[Array, Array]:
+        for_reward, for_delay = tape.uniforms(key, arm, n)
+        return sample_reward(for_reward, arm), sample_delay(for_delay, arm)
+
+    return draw
 
 
 _simulate = jax.jit(rollout)
@@ -305,6 +336,6 @@ def _path_only(inputs: Any) -> Any:
 def _path_only_jvp(primals: Any, tangents: Any) -> Any:
     raise TypeError(
         "a simulated run cannot be differentiated: arms are chosen by an argmax, so that the derivative of the regret "
-        "along one path leaves out how choices change, and is wrong for the expected regret; take differences of two "
-        "runs with the same key, or put jax.lax.stop_gradient around the arguments of simulate"
+        "along one path leaves out how choices change, and is wrong for the expected regret; differentiate "
+        "jaxbandit.expected_regret instead, or put jax.lax.stop_gradient around the arguments of simulate"
     )
