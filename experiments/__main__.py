@@ -13,7 +13,8 @@ import jax
 from experiments.report import Options, check_output
 
 FIGURES = ("fig2", "fig3", "fig4", "fig5")
-NAMES = (*FIGURES, "benchmark")
+GRADIENTS = ("tune_alpha", "adversary", "learned_index", "sensitivity")
+NAMES = (*FIGURES, *GRADIENTS, "benchmark")
 
 
 def describe(name: str) -> str:
@@ -21,11 +22,11 @@ def describe(name: str) -> str:
 
 
 def arguments(argv: list[str] | None = None) -> argparse.Namespace:
-    listing = "\n".join(f"  {name:10}{describe(name)}" for name in NAMES)
+    listing = "\n".join(f"  {name:14}{describe(name)}" for name in NAMES)
     parser = argparse.ArgumentParser(
         prog="python -m experiments",
         description=__doc__,
-        epilog=f"experiments:\n{listing}\n  {'all':10}All figures, one after the other.\n  {'list':10}Print this list.",
+        epilog=f"experiments:\n{listing}\n  {'all':14}All figures, one after the other.\n  {'list':14}Print this list.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("name", choices=[*NAMES, "all", "list"], metavar="NAME", help="an experiment, 'all' or 'list'")
@@ -47,7 +48,7 @@ def arguments(argv: list[str] | None = None) -> argparse.Namespace:
 def main(argv: list[str] | None = None) -> int:
     options = arguments(argv)
     if options.name == "list":
-        print("\n".join(f"{name:10}{describe(name)}" for name in NAMES))
+        print("\n".join(f"{name:14}{describe(name)}" for name in NAMES))
         return 0
     try:
         check_output(options.out)

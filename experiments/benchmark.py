@@ -15,7 +15,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import jaxbandit as jb
-from experiments import peers
+from experiments import gradient_cost, peers
 from experiments.report import Claim, Options, Progress, save
 
 HORIZON = 3000
@@ -148,6 +148,7 @@ def ratios(ns: Mapping[str, float], extra: Mapping[str, float]) -> list[Claim]:
         ("DKL-UCB m = 200, T = 3000", "D-UCB m = 200, T = 3000", 3),
         ("AdaptPatientBandits, T = 100000", patient(100000), 5),
         ("AdaptPatientBandits, T = 1000000", "AdaptPatientBandits, T = 10000", 2),
+        *gradient_cost.GOALS,
         ("import jaxbandit", "import jax, equinox", 1.3),
         ("peak memory, 100000 runs", "peak memory, 10000 runs", 1.3),
     ]
@@ -182,13 +183,16 @@ def main(options: Options) -> None:
     repetitions = 3 if options.quick else REPETITIONS
     runs = QUICK_RUNS if options.quick else RUNS
     timings: Timings = {}
-    with Progress("benchmark", len(runs) + 2, unit="parts") as progress:
+    with Progress("benchmark", len(runs) + 3, unit="parts") as progress:
         for num_arms in runs:
             progress.say(f"{num_arms} arms, beside the peers")
             timings |= against_peers(num_arms, runs[num_arms], repetitions)
             progress.done(1)
         progress.say("policies and horizons")
         timings |= policies_and_horizons(options.quick, repetitions)
+        progress.done(1)
+        progress.say("gradients")
+        timings |= time_all(gradient_cost.programs(), repetitions)
         progress.done(1)
         progress.say("number of runs")
         timings |= number_of_runs(options.quick, repetitions)

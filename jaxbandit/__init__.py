@@ -14,6 +14,8 @@ from jaxbandit.delays import (
     Pareto,
     Weibull,
 )
+from jaxbandit.differences import RoundedWindow
+from jaxbandit.gradients import RegretGradient, expected_regret, regret_and_gradient
 from jaxbandit.instance import Instance
 from jaxbandit.laws import DelayLaw, PerArm, RewardLaw
 from jaxbandit.pending import Anonymous, Conversions, ConversionsByPull, Feedback
@@ -66,7 +68,9 @@ __all__ = [
     "PatientBandits",
     "PerArm",
     "Policy",
+    "RegretGradient",
     "RewardLaw",
+    "RoundedWindow",
     "Run",
     "Softmax",
     "Trace",
@@ -74,9 +78,11 @@ __all__ = [
     "Uniform",
     "Weibull",
     "corollary1_alpha",
+    "expected_regret",
     "mean_ci",
     "paired_difference",
     "quantiles",
+    "regret_and_gradient",
     "replay",
     "simulate",
     "simulate_batch",

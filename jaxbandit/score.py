@@ -162,7 +162,7 @@ def _without_score_jvp(primals: Any, tangents: Any) -> Any:
     raise ValueError(no_score(primals[0]))
 
 
-def no_score(policy: Policy) -> str:
+def no_score(policy: Any) -> str:
     return (
         f"estimator='score' cannot differentiate the parameters of {type(policy).__name__}: it plays the best score, "
         "so that the expected regret is a step function of them, and its gradient 0; use estimator='crn', which "

@@ -264,7 +264,7 @@ def rollout(
 ) -> tuple[Int[Array, "C K"], Float[Array, " C"], dict[str, Array]]:
     """Pulls, regret and diagnostics of one run on the random tape. Regret is NaN from the first missing pull on."""
     instance, policy = _path_only((instance, policy))
-    draw = _draw_from_tape(key, instance)
+    draw = draw_from_tape(key, instance)
     carry = start(instance, policy, horizon=slots.shape[0], size=rounds.shape[0])
     carry = _depending_on((key, instance, policy), carry)
     pulls, diagnostics = _scan(policy, draw, _keep_pulls, key, slots, carry)
@@ -281,16 +281,16 @@ def pulled(key: tape.Words, instance: Instance, policy: Policy, horizon: int) ->
     carry = _start(policy, _keep_places, horizon, instance.num_arms, size=horizon, binary=instance.reward.binary)
     carry = _depending_on((key, instance, policy), carry)
     slots = jnp.arange(horizon, dtype=jnp.int32)
-    return _scan(policy, _draw_from_tape(key, instance), _keep_places, key, slots, carry)
+    return _scan(policy, draw_from_tape(key, instance), _keep_places, key, slots, carry)
 
 
 def drawn(key: tape.Words, instance: Instance, run: Pulled) -> tuple[Num[Array, " T"], Int[Array, " T"]]:
     """Rewards and delays of the pulls of a run, seen or not."""
-    draw = _draw_from_tape(key, instance)
+    draw = draw_from_tape(key, instance)
     return jax.vmap(partial(draw, jnp.zeros((), jnp.int32)))(run.arms, run.numbers)
 
 
-def _draw_from_tape(key: tape.Words, instance: Instance) -> Draw:
+def draw_from_tape(key: tape.Words, instance: Instance) -> Draw:
     sample_reward, sample_delay = instance.reward.sampler(), instance.delay.sampler()
 
     def draw(t: Array, arm: Array, n: Array) -> tuple[Array, Array]:

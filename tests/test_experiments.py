@@ -20,7 +20,7 @@ def one_device(monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", command.FIGURES)
+@pytest.mark.parametrize("name", [*command.FIGURES, *command.GRADIENTS])
 def test_an_experiment_leaves_a_picture_its_numbers_and_its_verdicts(name, tmp_path, capsys):
     assert command.main([name, "--quick", "--seeds", "3", "--horizon", "250", "--out", str(tmp_path)]) == 0
     for ending in ("png", "pdf"):
