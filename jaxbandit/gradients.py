@@ -74,8 +74,9 @@ def expected_regret(
     - ``"crn"``: ``(R(v + h) - R(v - h)) / 2h`` on the same random tape, h = ``smoothing``. Unbiased for the gradient of
       the regret averaged over ``v - h..v + h``. Two simulations a parameter; with more than 16 parameters two in all,
       in a random direction (evolution strategies): unbiased for the regret under normal noise of standard deviation h.
-    - ``"relaxed"``: straight-through, for a ``Softmax`` of ``PatientBandits`` or ``UCB1`` and not for delays. Biased:
-      by about 1 % at temperature 0.5 and 10 % at 0.05 (two arms, 100 rounds).
+    - ``"relaxed"``: straight-through, for a ``Softmax`` of ``PatientBandits`` or ``UCB1`` and not for delays. Biased.
+      Measured for the means (0.4, 0.7) over 100 rounds: (-36.6, 39.3) for (-36.5, 39.1) at temperature 0.5, (-14.0,
+      21.0) for (-14.5, 20.8) at 0.1, (-2 ± 1, 11 ± 1) for (-5.9, 13.5) at 0.05.
     - ``"auto"``: crn for parameters of a policy that plays the best score, of which the expected regret is a step
       function, and for up to 6 parameters of an instance; else score.
 

@@ -137,6 +137,28 @@ def test_score_and_differences_agree(horizon, tail_index):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("reward", "delay", "policy"),
+    [
+        (jb.TruncatedNormal([0.3, 0.6], [0.2, 0.3]), jb.LogNormal([3.0, 8.0], [1.0, 0.5]), jb.DelayedUCB1()),
+        (jb.Bernoulli([0.3, 0.6]), jb.Lossy(jb.Pareto([0.8, 0.5]), [0.1, 0.2]), jb.Discarding(5)),
+        (jb.Bernoulli([0.3, 0.6]), jb.PerArm([jb.Geometric(3.0), jb.Pareto(0.5)]), jb.DUCB(10, jb.Pareto(0.7))),
+    ],
+    ids=["all delays are seen", "some rewards are lost", "a law for each arm"],
+)
+def test_score_and_differences_agree_for_other_laws_and_policies(reward, delay, policy):
+    """Every parameter of the instance, within 4.5 of their combined standard errors."""
+    problem = jb.Instance(reward, delay)
+    first, second = (
+        jb.regret_and_gradient(problem, policy, KEY, horizon=60, seeds=3000, estimator=estimator, wrt=lambda i, p: i)
+        for estimator in ("score", "crn")
+    )
+    numbers = (jax.tree.leaves(x) for found in (first, second) for x in (found.gradient, found.gradient_error))
+    for ours, error, other, other_error in zip(*numbers, strict=True):
+        assert (np.abs(ours - other) < 4.5 * np.hypot(error, other_error)).all()
+
+
+@pytest.mark.slow
 def test_the_hessian_of_the_score_agrees_with_the_enumeration():
     """Over 20 batches, by their own standard error."""
     horizon = 6
