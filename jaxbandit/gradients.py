@@ -90,7 +90,7 @@ def expected_regret(
 
     Raises:
         TypeError, ValueError: as for ``simulate_batch``, and for an unknown estimator, fewer than 2 seeds with a score,
-            a smoothing <= 0 or that takes a parameter out of its range.
+            a smoothing <= 0 or that takes a parameter out of its range (unchecked where numbers are traced, as in jit).
         ValueError: an estimator that the differentiated parameter does not have; the message names one that it has.
     """
     pair, words, setting, smoothing = _checked((instance, policy), key, horizon, seeds, estimator, smoothing)
@@ -126,7 +126,7 @@ def regret_and_gradient(
     if setting.seeds < 2:
         raise ValueError("seeds must be at least 2 for a standard error, got 1")
     wanted, pick_out = _wanted(pair, wrt)
-    methods = _methods(setting, pair, wanted)
+    methods = _methods(setting, (first_of(pair[0]), pair[1]), wanted)
     if "crn" in methods:
         check_range(*eqx.partition(pair, methods["crn"]), smoothing)
     value, gradient = _by_run(setting, wanted, pair, words, smoothing)
@@ -194,6 +194,8 @@ def _regret(
 def _regret_jvp(setting: Setting, primals: Any, tangents: Any) -> tuple[Array, Array]:
     instance, policy, words, smoothing = primals
     pair = (instance, policy)
+    if not isinstance(tangents[3], SymbolicZero):
+        raise TypeError("smoothing cannot be differentiated; put jax.lax.stop_gradient around it")
     wanted = tuple(not isinstance(tangent, SymbolicZero) for tangent in jax.tree.leaves(tangents[:2]))
     value, change = None, jnp.zeros(())
     for method, mask in _methods(setting, pair, wanted).items():
