@@ -24,6 +24,9 @@ from jaxbandit.simulate import drawn, pulled
 GROUP = 256
 """Runs whose mean is each other's baseline, and which are in memory together."""
 
+AGES = 128
+"""Ages for which probabilities are computed together."""
+
 FORWARD = 16
 """Up to so many parameters of a policy are differentiated forwards, in the memory of one state."""
 
@@ -74,12 +77,13 @@ def log_likelihood(instance: Instance, observes: type[Observation], run: Traject
     seen = waited <= oldest
     if not feedback:
         seen &= run.rewards > 0
-    arriving = jax.vmap(partial(log_arrival, instance))(ages)
-    silent = jax.vmap(partial(log_silence, instance, feedback=feedback))(ages)
     sure = instance.reward.binary and not feedback  # what arrives is a one
-    if sure:
-        arriving += _possible(instance.reward.log_prob(jnp.ones(())), num_arms)[None]
-    table = jnp.concatenate([arriving, silent]).reshape(-1)
+
+    def by_age(age: Int[Array, ""]) -> tuple[Array, Array]:
+        return log_arrival(instance, age, sure=sure), log_silence(instance, age, feedback=feedback)
+
+    # A loop, so that the compiler does not compute the logarithms again in every look-up, at fifty times the cost.
+    table = jnp.concatenate(jax.lax.map(by_age, ages, batch_size=AGES)).reshape(-1)
     row = jnp.where(seen, jnp.minimum(waited, horizon - 1), horizon + oldest)
     value = table[row * num_arms + run.arms]
     if sure:
@@ -97,11 +101,15 @@ def _log_reward(instance: Instance, reward: Num[Array, ""], arm: Int[Array, ""])
     return pick(_possible(instance.reward.log_prob(reward), instance.num_arms), arm)
 
 
-def log_arrival(instance: Instance, age: Int[Array, ""]) -> Float[Array, " K"]:
-    """``log P(D = age)``; delays of 0 and 1 cannot be told apart, and both have age 1."""
+def log_arrival(instance: Instance, age: Int[Array, ""], *, sure: bool = False) -> Float[Array, " K"]:
+    """``log P(D = age)``, and if ``sure`` ``log P(C = 1, D = age)``.
+
+    Delays of 0 and 1 cannot be told apart: both have age 1.
+    """
     at_once = safe_log(instance.delay.cdf(jnp.ones_like(age)))
     value = jnp.where(age <= 1, at_once, instance.delay.log_prob(jnp.maximum(age, 2)))
-    return _possible(value, instance.num_arms)
+    value = _possible(value, instance.num_arms)
+    return value + _possible(instance.reward.log_prob(jnp.ones(())), instance.num_arms) if sure else value
 
 
 def log_silence(instance: Instance, age: Int[Array, ""], *, feedback: bool) -> Float[Array, " K"]:
@@ -170,11 +178,17 @@ def no_score(policy: Any) -> str:
     )
 
 
-def trajectory(key: tape.Words, instance: Instance, policy: Policy, horizon: int) -> Trajectory:
-    """One run, the one of ``simulate`` with this key; nothing of it may be differentiated."""
-    run = pulled(key, instance, policy, horizon)
-    rewards, delays = drawn(key, instance, run)
-    return Trajectory(arms=run.arms, rewards=rewards, delays=delays)
+def trajectories(keys: Any, instance: Instance, policy: Policy, horizon: int) -> Trajectory:
+    """Runs side by side, those of ``simulate`` with these keys; nothing of them may be differentiated."""
+
+    def draw(now: tuple[tape.Words, Any]) -> Trajectory:
+        key, run = now
+        rewards, delays = drawn(key, instance, run)
+        return Trajectory(arms=run.arms, rewards=rewards, delays=delays)
+
+    runs = jax.vmap(lambda key: pulled(key, instance, policy, horizon))(keys)
+    # A loop again, so that the tape is not computed afresh for every use.
+    return jax.lax.map(draw, (keys, runs), batch_size=max(keys.shape[0] // 4, 1))
 
 
 def group_size(horizon: int, seeds: int) -> int:
@@ -201,7 +215,7 @@ def score(
         policy = policy if isinstance(policy, Softmax) else _without_score(policy)
         instance, policy = jax.lax.stop_gradient((instance, policy))
         keys = jax.vmap(partial(tape.fold_in, words))(indices)
-        runs = jax.vmap(lambda key: trajectory(key, instance, policy, horizon))(keys)
+        runs = trajectories(keys, instance, policy, horizon)
         costs = _gap_of(instance, runs.arms)
         baselines = (jnp.sum(costs, axis=0)[None] - costs) / (size - 1)
 
