@@ -92,7 +92,7 @@ def main(options: Options) -> None:
         return jb.expected_regret(prior(for_prior, instances), policy(x), for_runs, **options)
 
     runs = (2 * DIRECTIONS + 1) * instances * SEEDS
-    worst_seeds, worst_steps = (20, 5) if options.quick else (adversary.SEEDS, 40)
+    worst_seeds, worst_steps = (20, 5) if options.quick else (adversary.SEEDS, adversary.STEPS)
     total = runs * steps + 5 * count + 2 * adversary.runs_needed(worst_seeds, worst_steps, gaps)
     with Progress("learned_index", total) as progress:
         progress.say("learning")
@@ -151,7 +151,7 @@ def claims(found: list[float], regret: Mapping[str, np.ndarray], worst: Mapping[
     numbers = ", ".join(
         f"{label} {regret[label].mean():.1f} ({d.mean:+.1f} ± {d.standard_error:.1f})" for label, d in others.items()
     )
-    price, paper = (jax.device_get(jb.mean_ci(w.regret)) for w in worst.values())
+    highest = [jax.device_get(jb.mean_ci(max((w.regret, *w.grid.T), key=np.mean))) for w in worst.values()]
     return [
         Claim(
             "the learned constants do better on held-out instances than the paper's and than the deviation term alone",
@@ -160,11 +160,12 @@ def claims(found: list[float], regret: Mapping[str, np.ndarray], worst: Mapping[
             f"{learned.std(ddof=1) / np.sqrt(len(learned)):.2f}; {numbers}",
         ),
         Claim(
-            "they do at least as well in the worst case",
-            bool(price.low <= paper.high),
+            "they do at least as well in the worst case over gap and tail index, of steps and grid (μ₁ = 0.4, α₁ = 1)",
+            bool(highest[0].low <= highest[1].high),
             ", ".join(
-                f"{label}: {at.mean:.1f} ± {at.standard_error:.1f} at Δ = {w.gap:.2f}, α₂ = {w.tail_index:.2f}"
-                for (label, w), at in zip(worst.items(), (price, paper), strict=True)
+                f"{label}: {at.mean:.1f} ± {at.standard_error:.1f} (steps ended at Δ = {w.gap:.2f}, "
+                f"α₂ = {w.tail_index:.2f})"
+                for (label, w), at in zip(worst.items(), highest, strict=True)
             ),
         ),
     ]
