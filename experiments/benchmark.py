@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 import jaxbandit as jb
 from experiments import gradient_cost, peers
 from experiments.report import Claim, Options, Progress, save
+from jaxbandit import tape
 
 HORIZON = 3000
 RUNS = {2: 16384, 10: 4096, 100: 512}  # runs of a timing, by number of arms
@@ -34,9 +35,9 @@ def instance(num_arms: int) -> jb.Instance:
     return jb.Instance(jb.Bernoulli(np.linspace(0.3, 0.7, num_arms)), jb.Pareto(np.linspace(1.0, 0.3, num_arms)))
 
 
-def engine(policy: jb.Policy, num_arms: int, horizon: int, runs: int) -> Callable[[int], Any]:
+def engine(policy: jb.Policy, problem: jb.Instance, horizon: int, runs: int) -> Callable[[int], Any]:
     def run(seed: int) -> Any:
-        batch = jb.simulate_batch(seed, instance(num_arms), policy, horizon=horizon, seeds=runs, checkpoints=[horizon])
+        batch = jb.simulate_batch(seed, problem, policy, horizon=horizon, seeds=runs, checkpoints=[horizon])
         return jax.block_until_ready(batch.pulls)
 
     return run
@@ -73,7 +74,7 @@ def against_peers(num_arms: int, runs: int, repetitions: int) -> Timings:
 
     return time_all(
         {
-            f"engine, K = {num_arms}": (engine(jb.PatientBandits(ALPHA), num_arms, HORIZON, runs), runs * HORIZON),
+            f"engine, K = {num_arms}": (engine(jb.PatientBandits(ALPHA), law, HORIZON, runs), runs * HORIZON),
             f"Numba loop, K = {num_arms}": (numba, runs * HORIZON),
             f"obvious jit(vmap(scan)), K = {num_arms}": (obvious, few * HORIZON),
             f"NumPy over seeds, K = {num_arms}": (numpy, few * HORIZON),
@@ -99,16 +100,54 @@ def policies_and_horizons(quick: bool, repetitions: int) -> Timings:
     ]
     if quick:
         cases = [(name, policy, horizon, max(runs // 8, 8)) for name, policy, horizon, runs in cases[:6]]
-    programs = {name: (engine(policy, 2, horizon, runs), horizon * runs) for name, policy, horizon, runs in cases}
+    two = instance(2)
+    programs = {name: (engine(policy, two, horizon, runs), horizon * runs) for name, policy, horizon, runs in cases}
     return time_all(programs, repetitions)
 
 
 def number_of_runs(quick: bool, repetitions: int) -> Timings:
     counts = (16, 128, 1024) if quick else (16, 128, 1024, 8192, 65_536)
-    programs = {
-        f"engine, {runs} runs": (engine(jb.PatientBandits(ALPHA), 2, HORIZON, runs), runs * HORIZON) for runs in counts
-    }
+    patient, two = jb.PatientBandits(ALPHA), instance(2)
+    programs = {f"engine, {runs} runs": (engine(patient, two, HORIZON, runs), runs * HORIZON) for runs in counts}
     return time_all(programs, repetitions)
+
+
+class HashedTwice(jb.Pareto):
+    """Pareto delays from a uniform that has been hashed once more."""
+
+    def isf(self, u: jax.Array) -> jax.Array:
+        bits = jax.lax.bitcast_convert_type(u, jnp.uint32)
+        again, _ = tape.threefry(jnp.stack([bits, bits]), bits, bits)
+        return super().isf(tape.to_uniform(again))
+
+
+class LeastPaid(jb.UCB1):
+    """The arm that has paid least so far: a policy without an index."""
+
+    def scores(self, state: jb.ArmStatistics, t: jax.Array, key: jax.Array) -> jax.Array:
+        return -state.rewards
+
+
+def parts_of_a_step(quick: bool, repetitions: int) -> Timings:
+    """The step of PatientBandits with two arms, the same with a second hash, and one without an index."""
+    runs = QUICK_RUNS[2] if quick else RUNS[2]
+    once = instance(2)
+    twice = jb.Instance(once.reward, HashedTwice([1.0, 0.3]))  # pyright: ignore
+    patient = jb.PatientBandits(ALPHA)
+    cases: list[tuple[str, jb.Policy, jb.Instance]] = [
+        ("a step", patient, once),
+        ("a step that hashes twice", patient, twice),
+        ("a step without an index", LeastPaid(), once),
+    ]
+    programs = {name: (engine(policy, law, HORIZON, runs), HORIZON * runs) for name, policy, law in cases}
+    return time_all(programs, repetitions)
+
+
+def shares(ns: Mapping[str, float]) -> dict[str, float]:
+    """Of the time of a step."""
+    whole = ns["a step"]
+    hashing, index = ns["a step that hashes twice"] / whole - 1, 1 - ns["a step without an index"] / whole
+    return {"hash": hashing, "index": index, "laws, buffer, choice and counts": 1 - hashing - index}
 
 
 def in_a_new_process(code: str) -> float:
@@ -165,13 +204,19 @@ def ratios(ns: Mapping[str, float], extra: Mapping[str, float]) -> list[Claim]:
 
 
 def draw(ns: Mapping[str, float]) -> Figure:
-    figure, (by_arms, by_runs) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
+    figure, (by_arms, by_horizon, by_runs) = plt.subplots(1, 3, figsize=(15, 4), layout="constrained")
     for program in ("engine", "Numba loop", "obvious jit(vmap(scan))", "NumPy over seeds"):
         points = [(k, ns[f"{program}, K = {k}"]) for k in RUNS if f"{program}, K = {k}" in ns]
         if points:
             by_arms.loglog(*zip(*points, strict=True), marker="o", label=program)
     by_arms.set(xlabel="number of arms", ylabel="ns per run and round", title=f"PatientBandits, T = {HORIZON}")
     by_arms.legend()
+    for program in ("PatientBandits", "AdaptPatientBandits", "D-UCB m = 200", "D-UCB uncensored"):
+        start = f"{program}, T = "
+        points = [(int(name.removeprefix(start)), value) for name, value in ns.items() if name.startswith(start)]
+        by_horizon.loglog(*zip(*points, strict=True), marker="o", label=program)
+    by_horizon.set(xlabel="horizon T", ylabel="ns per run and round", title="the engine, K = 2")
+    by_horizon.legend()
     points = [(int(name.split()[1]), value) for name, value in ns.items() if name.endswith(" runs")]
     by_runs.loglog(*zip(*points, strict=True), marker="o")
     by_runs.set(xlabel="number of runs", ylabel="ns per run and round", title=f"the engine, K = 2, T = {HORIZON}")
@@ -183,7 +228,7 @@ def main(options: Options) -> None:
     repetitions = 3 if options.quick else REPETITIONS
     runs = QUICK_RUNS if options.quick else RUNS
     timings: Timings = {}
-    with Progress("benchmark", len(runs) + 3, unit="parts") as progress:
+    with Progress("benchmark", len(runs) + 4, unit="parts") as progress:
         for num_arms in runs:
             progress.say(f"{num_arms} arms, beside the peers")
             timings |= against_peers(num_arms, runs[num_arms], repetitions)
@@ -194,6 +239,9 @@ def main(options: Options) -> None:
         progress.say("gradients")
         timings |= time_all(gradient_cost.programs(), repetitions)
         progress.done(1)
+        progress.say("parts of a step")
+        timings |= parts_of_a_step(options.quick, repetitions)
+        progress.done(1)
         progress.say("number of runs")
         timings |= number_of_runs(options.quick, repetitions)
         progress.done(1)
@@ -201,12 +249,15 @@ def main(options: Options) -> None:
     if not options.quick and Path("/proc/self/status").exists():
         extra |= {f"peak memory, {n} runs": peak_memory(n) for n in (10_000, 100_000)}
     ns = {name: value for name, (value, _) in timings.items()}
+    devices = jax.local_devices()
+    print(f"\n{len(devices)} x {devices[0].platform}: {devices[0].device_kind}")
     print(f"\n{'program':42}{'ns per run and round':>22}{'steps per second':>20}{'first call, s':>15}")
     for name, (value, first) in timings.items():
         print(f"{name:42}{value:22.1f}{1e9 / value:20.3g}{first:15.2f}")
+    print("\nof a step: " + ", ".join(f"{part} {share:.0%}" for part, share in shares(ns).items()))
     rows = [
         {"program": name, "ns_per_run_and_round": value, "first_call_s": first}
         for name, (value, first) in timings.items()
     ]
-    settings = {"horizon": HORIZON, "repetitions": repetitions, "runs": runs, "other": extra}
+    settings = {"horizon": HORIZON, "repetitions": repetitions, "runs": runs, "shares": shares(ns), "other": extra}
     save("benchmark", draw(ns), rows, ratios(ns, extra), settings, started, options)

@@ -46,21 +46,22 @@ def simulate_batch(
         TypeError, ValueError: as for ``simulate``.
     """
     words = tape.words(key)
-    rounds, slots = plan(instance, policy, horizon, checkpoints)
+    rounds = plan(instance, policy, horizon, checkpoints)
+    horizon = int(horizon)
     seeds = _checks.whole_number("seeds", seeds, 1, 2**31 - 1, "give the number of runs")
     if chunk is not None:
         chunk = _checks.whole_number("chunk", chunk, 1, 2**31 - 1, "give the number of runs at a time")
-    inputs = (words, instance, policy, rounds, slots)
-    bytes_per_run = _carried_bytes(instance, policy, int(horizon), len(rounds))
+    inputs = (words, instance, policy, rounds)
+    bytes_per_run = _bytes_per_run(instance, policy, horizon, len(rounds))
     width = partial(_width, bytes_per_run, instance.num_arms)
     if _checks.is_traced(inputs):
         layout = _layout(seeds, 1, chunk or width(jax.default_backend()))
-        return Run(rounds, *_first(_chunks(layout.indices(), *inputs), seeds))
+        return Run(rounds, *_first(_chunks(layout.indices(), *inputs, horizon=horizon), seeds))
     devices = _devices()
     layout = _layout(seeds, len(devices), chunk or width(devices[0].platform))
     mesh = Mesh(np.array(devices), ("seeds",))
     inputs = jax.device_put(inputs, NamedSharding(mesh, PartitionSpec()))
-    result = _on_devices(layout.indices(), *inputs, mesh=mesh)
+    result = _on_devices(layout.indices(), *inputs, mesh=mesh, horizon=horizon)
     if len(devices) > 1:
         result = jax.device_put(result, devices[0])
     return checked(Run(rounds, *_first(result, seeds)), policy)
@@ -96,10 +97,15 @@ def _layout(seeds: int, devices: int, width: int) -> Layout:
     return Layout(devices=devices, chunks=chunks, lanes=lanes)
 
 
-def _carried_bytes(instance: Instance, policy: Policy, horizon: int, size: int) -> int:
-    """Bytes of what the scan of one run carries."""
-    carry = jax.eval_shape(partial(start, horizon=horizon, size=size), instance, policy)
-    return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(carry))
+def _bytes_per_run(instance: Instance, policy: Policy, horizon: int, checkpoints: int) -> int:
+    """Bytes that a run carries and reports."""
+    carry = jax.eval_shape(partial(start, horizon=horizon), instance, policy)
+    row = (carry.pulls, carry.diagnostics)
+    return _bytes(carry) + checkpoints * _bytes(row)
+
+
+def _bytes(tree: Any) -> int:
+    return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(tree))
 
 
 def _devices() -> list[Any]:
@@ -110,23 +116,24 @@ def _devices() -> list[Any]:
     return jax.local_devices(backend=default) if isinstance(default, str) else [default]
 
 
-def _chunks(indices: Any, words: Any, instance: Instance, policy: Policy, rounds: Any, slots: Any) -> Any:
+def _chunks(indices: Any, words: Any, instance: Instance, policy: Policy, rounds: Any, *, horizon: int) -> Any:
     """One device's chunks, one after another; the runs of a chunk side by side."""
 
     def chunk(indices: Int[Array, " lanes"]) -> Any:
         def run(i: Int[Array, ""]) -> Any:
-            return rollout(tape.fold_in(words, i), instance, policy, rounds, slots)
+            return rollout(tape.fold_in(words, i), instance, policy, rounds, horizon=horizon)
 
         return jax.vmap(run)(indices)
 
     return jax.tree.map(jnp.concatenate, jax.lax.map(chunk, indices[0]))
 
 
-@partial(jax.jit, static_argnames="mesh")
-def _on_devices(indices: Any, *inputs: Any, mesh: Mesh) -> Any:
+@partial(jax.jit, static_argnames=("mesh", "horizon"))
+def _on_devices(indices: Any, *inputs: Any, mesh: Mesh, horizon: int) -> Any:
     shared, split = PartitionSpec(), PartitionSpec("seeds")
     specs = (split, *(shared for _ in inputs))
-    return jax.shard_map(_chunks, mesh=mesh, in_specs=specs, out_specs=split, check_vma=False)(indices, *inputs)
+    chunks = partial(_chunks, horizon=horizon)
+    return jax.shard_map(chunks, mesh=mesh, in_specs=specs, out_specs=split, check_vma=False)(indices, *inputs)
 
 
 def _first(result: Any, seeds: int) -> Any:

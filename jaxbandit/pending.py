@@ -7,25 +7,30 @@ place inside a scan. What is due after the horizon is dropped, so that a buffer 
 from typing import NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, Num, Shaped
+from jaxtyping import Array, Int, Num, Shaped
+
+from jaxbandit._checks import NEVER
 
 
 class Anonymous(NamedTuple):
-    """Least informative: the sum of all rewards that arrive in a round, whichever arm they belong to."""
+    """Least informative: the sum of all rewards that arrive in a round, whichever arm they belong to.
 
-    reward: Float[Array, ""]
+    In this and the other observations rewards are int32 where each is 0 or 1 by its law, else floats.
+    """
+
+    reward: Num[Array, ""]
 
 
 class Conversions(NamedTuple):
     """The paper's model, partially observed: the rewards that arrive, arm by arm. A zero never announces itself."""
 
-    rewards: Float[Array, " K"]
+    rewards: Num[Array, " K"]
 
 
 class Feedback(NamedTuple):
     """Fully observed: rewards and the number of pulls whose delay has passed, zeros included, arm by arm."""
 
-    rewards: Float[Array, " K"]
+    rewards: Num[Array, " K"]
     settled: Int[Array, " K"]
 
 
@@ -44,7 +49,7 @@ class ConversionsByPull(NamedTuple):
     policies check that none does).
     """
 
-    rewards: Float[Array, " K"]
+    rewards: Num[Array, " K"]
     pull: Pull
 
 
@@ -69,13 +74,20 @@ class Pending(NamedTuple):
         """File the pull of round t, to be seen after ``wait`` rounds, and never before its delay has passed."""
         due = t + jnp.maximum(jnp.maximum(wait, pull.delay), 1)
         settled = None if self.settled is None else _count(self.settled, due, pull.arm, jnp.int32(1))
-        return Pending(rewards=_count(self.rewards, due, pull.arm, pull.reward), settled=settled)
+        if jnp.issubdtype(self.rewards.dtype, jnp.integer):
+            # What to add does not depend on the draw, only where: both words of the tape end in one fused loop.
+            rewards = _count(self.rewards, jnp.where(pull.reward == 1, due, NEVER), pull.arm, jnp.int32(1))
+        else:
+            rewards = _count(self.rewards, due, pull.arm, pull.reward)
+        return Pending(rewards=rewards, settled=settled)
 
     def arriving(self, observes: type[Observation], t: Int[Array, ""], pull: Pull) -> Observation:
         """What is new at the start of round t, the round after ``pull``."""
-        rewards = self.rewards[t].astype(float)
+        rewards = self.rewards[t]
+        if jnp.issubdtype(rewards.dtype, jnp.integer):
+            rewards, pull = rewards.astype(jnp.int32), pull._replace(reward=pull.reward.astype(jnp.int32))
         if observes is Anonymous:
-            return Anonymous(reward=jnp.sum(rewards))
+            return Anonymous(reward=jnp.sum(rewards, dtype=rewards.dtype))
         if observes is Feedback:
             assert self.settled is not None
             return Feedback(rewards=rewards, settled=self.settled[t].astype(jnp.int32))

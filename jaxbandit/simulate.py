@@ -13,17 +13,16 @@ from jaxbandit import _checks, tape
 from jaxbandit._checks import NEVER
 from jaxbandit.instance import Instance
 from jaxbandit.laws import one_hot, pick
+from jaxbandit.layout import runs_side_by_side
 from jaxbandit.pending import Anonymous, Conversions, ConversionsByPull, Feedback, Pending, Pull
 from jaxbandit.policies.base import Policy
 
 MAX_HORIZON = 2**24  # above, a float32 no longer counts pulls and rewards one by one
+MAX_TABLE = 2**31 - 1  # rounds times arms: a table of all pulls is looked up by int32
 CHECKPOINTS = 200
 
 Draw = Callable[[Int[Array, ""], Int[Array, ""], Int[Array, ""]], tuple[Num[Array, ""], Int[Array, ""]]]
 """``(t, arm, n) -> (reward, delay)`` of the pull of ``arm`` in round t, its n-th (from 0)."""
-
-Report = Callable[[Int[Array, ""], Int[Array, " K"], dict[str, Array]], Any]
-"""``(arm, pulls, diagnostics) -> row`` of the record."""
 
 
 class Run(NamedTuple):
@@ -53,12 +52,17 @@ class Pulled(NamedTuple):
 
 
 class Carry(NamedTuple):
-    """What the scan carries: ``pulls`` are N_i(t-1), ``record`` has a row for each checkpoint."""
+    """What passes from round to round: ``pulls`` are N_i(t), ``arm`` and ``diagnostics`` those of the last choice."""
 
     state: Any
     pulls: Int[Array, " K"]
     pending: Pending
-    record: dict[str, Any]
+    arm: Int[Array, ""]
+    diagnostics: dict[str, Array]
+
+
+Report = Callable[[Carry], Any]
+"""What is kept of a checkpoint's round."""
 
 
 def simulate(
@@ -82,8 +86,8 @@ def simulate(
         TypeError: an attempt to differentiate: see ``expected_regret``.
     """
     words = tape.words(key)
-    rounds, slots = plan(instance, policy, horizon, checkpoints)
-    return checked(Run(rounds, *_simulate(words, instance, policy, rounds, slots)), policy)
+    rounds = plan(instance, policy, horizon, checkpoints)
+    return checked(Run(rounds, *_simulate(words, instance, policy, rounds, horizon=int(horizon))), policy)
 
 
 def replay(rewards: Any, delays: Any, policy: Policy) -> Trace:
@@ -109,17 +113,15 @@ def replay(rewards: Any, delays: Any, policy: Policy) -> Trace:
             f"replay: rewards and delays must both have shape [T, K], got {rewards.shape} and {delays.shape}; "
             "give one row a round, one column an arm"
         )
-    check_policy(policy, rewards.shape[1], rewards.shape[0])
+    check_policy(policy, rewards.shape[1], rewards.shape[0], binary=False)
     trace = _replay(rewards, delays, policy)
     if not _checks.is_traced(trace) and (np.asarray(trace.arms) >= rewards.shape[1]).any():
         raise _nan_error(policy)
     return trace
 
 
-def plan(
-    instance: Instance, policy: Policy, horizon: int, checkpoints: Sequence[int] | None
-) -> tuple[Int[Array, " C"], Int[Array, " T"]]:
-    """Check the arguments of a run. The checkpoints, and for every round the first checkpoint not before it."""
+def plan(instance: Instance, policy: Policy, horizon: int, checkpoints: Sequence[int] | None) -> Int[Array, " C"]:
+    """Check the arguments of a run, and give its checkpoints."""
     if not isinstance(instance, Instance):
         raise TypeError(f"instance must be a jaxbandit.Instance, got {instance!r}")
     if len(instance.reward.batch_shape) > 1 or len(instance.delay.batch_shape) > 1:
@@ -128,7 +130,7 @@ def plan(
             f"of shape {instance.delay.batch_shape}; use jax.vmap over the leading axis"
         )
     horizon = _checks.whole_number("horizon", horizon, 1, MAX_HORIZON, "give the number of rounds")
-    check_policy(policy, instance.num_arms, horizon)
+    check_policy(policy, instance.num_arms, horizon, instance.reward.binary)
     if checkpoints is None:
         rounds = np.unique(np.linspace(horizon / CHECKPOINTS, horizon, CHECKPOINTS).round().astype(np.int32))
         rounds = rounds[rounds > 0]
@@ -141,19 +143,23 @@ def plan(
             raise TypeError(f"checkpoints must be a list of whole numbers, got {checkpoints!r}; {mend}")
         if rounds[0] < 1 or rounds[-1] > horizon or (np.diff(rounds.astype(np.int64)) <= 0).any():
             raise ValueError(f"checkpoints must increase and lie in 1..{horizon}, got {checkpoints!r}; {mend}")
-    every = np.arange(1, horizon + 1)
-    slots = np.searchsorted(rounds, every)
-    return jnp.asarray(rounds, jnp.int32), jnp.asarray(slots, jnp.int32)
+    return jnp.asarray(rounds, jnp.int32)
 
 
-def check_policy(policy: Policy, num_arms: int, horizon: int) -> None:
+def check_policy(policy: Policy, num_arms: int, horizon: int, binary: bool) -> None:
     """Refuse what is not a policy, and one that breaks its protocol."""
     if not isinstance(policy, Policy):
         raise TypeError(f"policy must be a jaxbandit.Policy, got {policy!r}")
+    if horizon * num_arms >= MAX_TABLE:
+        raise ValueError(
+            f"horizon times the number of arms must be below 2^31 - 1, got {horizon} x {num_arms}; "
+            "simulate fewer rounds or fewer arms"
+        )
     name = type(policy).__name__
     if policy.observes not in (Anonymous, Conversions, ConversionsByPull, Feedback):
         raise TypeError(f"policy {name}: observes must be Anonymous, Conversions or Feedback, got {policy.observes!r}")
-    scores, before, after = jax.eval_shape(partial(_one_round, num_arms=num_arms, horizon=horizon), policy)
+    one_round = partial(_one_round, num_arms=num_arms, horizon=horizon, binary=binary)
+    scores, before, after = jax.eval_shape(one_round, policy)
     if scores.shape != (num_arms,):
         raise ValueError(f"policy {name} must give scores of shape ({num_arms},), one an arm, got {scores.shape}")
     if jax.tree.structure(before) != jax.tree.structure(after) or not jax.tree.all(jax.tree.map(_alike, before, after)):
@@ -164,13 +170,13 @@ def _alike(x: Any, y: Any) -> bool:
     return x.shape == y.shape and x.dtype == y.dtype
 
 
-@partial(jax.jit, static_argnames=("num_arms", "horizon"))
-def _one_round(policy: Policy, *, num_arms: int, horizon: int) -> tuple[Array, Any, Any]:
+@partial(jax.jit, static_argnames=("num_arms", "horizon", "binary"))
+def _one_round(policy: Policy, *, num_arms: int, horizon: int, binary: bool) -> tuple[Array, Any, Any]:
     """Scores, state before and state after a round: for its shapes only (jit remembers them)."""
     t, arm = jnp.ones((), jnp.int32), jnp.zeros((), jnp.int32)
     state = jax.tree.map(jnp.asarray, policy.init(num_arms, horizon))
     pull = Pull(arm=arm, reward=jnp.ones(()), delay=policy.wait(t))
-    seen = Pending.empty(policy.observes, horizon, num_arms, binary=False).arriving(policy.observes, t, pull)
+    seen = Pending.empty(policy.observes, horizon, num_arms, binary).arriving(policy.observes, t, pull)
     scores = policy.scores(state, t, tape.policy_key(jnp.zeros(2, jnp.uint32), t))
     return scores, state, jax.tree.map(jnp.asarray, policy.update(state, t, arm, seen))
 
@@ -192,26 +198,35 @@ def choose(scores: Float[Array, " K"], pulls: Int[Array, " K"]) -> Int[Array, ""
     A NaN gives K, which is no arm: nothing is pulled, and the missing pull is found out.
     """
     num_arms = scores.shape[0]
-    best = scores == jnp.max(scores)
-    fewest = jnp.min(jnp.where(best, pulls, NEVER))
-    arms = jnp.arange(num_arms, dtype=jnp.int32)
-    return jnp.min(jnp.where(best & (pulls == fewest), arms, num_arms))
+    highest = jnp.max(_fold(jnp.maximum, scores))
+    order = pulls * num_arms + jnp.arange(num_arms, dtype=jnp.int32)
+    first = jnp.min(_fold(jnp.minimum, jnp.where(scores == highest, order, MAX_TABLE)))
+    return jnp.where(first == MAX_TABLE, num_arms, first % num_arms)
 
 
-def _step(policy: Policy, draw: Draw, report: Report, key: tape.Words, carry: Carry, now: tuple[Array, Array]) -> Carry:
+def _fold(operation: Callable[[Array, Array], Array], x: Num[Array, " K"]) -> Num[Array, " k"]:
+    """Halves laid on each other until ``k <= 32``: XLA's reduction of more takes three times the time on a CPU.
+
+    The halves share the middle of an odd number, which a maximum or minimum does not mind.
+    """
+    while x.shape[0] > 32:
+        half = -(-x.shape[0] // 2)
+        x = operation(x[:half], x[-half:])
+    return x
+
+
+def _step(policy: Policy, draw: Draw, key: tape.Words, t: Int[Array, ""], carry: Carry) -> Carry:
     """Round t: score, choose, pull, file the reward, learn what arrives."""
-    t, slot = now
     arm = choose(policy.scores(carry.state, t, tape.policy_key(key, t)), carry.pulls)
     reward, delay = draw(t, arm, pick(carry.pulls, arm))
     pull = Pull(arm=arm, reward=reward, delay=delay)
-    pulls = carry.pulls + one_hot(arm, carry.pulls.shape[0])
     pending = carry.pending.add(t, pull, policy.wait(delay))
-    row = report(arm, pulls, _diagnostics(policy, carry.state, t))
     return Carry(
         state=policy.update(carry.state, t, arm, pending.arriving(policy.observes, t + 1, pull)),
-        pulls=pulls,
+        pulls=carry.pulls + one_hot(arm, carry.pulls.shape[0]),
         pending=pending,
-        record=jax.tree.map(lambda rows, row: rows.at[slot].set(row, mode="drop"), carry.record, row),
+        arm=arm,
+        diagnostics=_diagnostics(policy, carry.state, t),
     )
 
 
@@ -219,55 +234,60 @@ def _diagnostics(policy: Policy, state: Any, t: Int[Array, ""]) -> dict[str, Arr
     return {name: jnp.asarray(value) for name, value in policy.diagnostics(state, t).items()}
 
 
-def _start(policy: Policy, report: Report, horizon: int, num_arms: int, size: int, binary: bool) -> Carry:
-    first, pulls = jnp.ones((), jnp.int32), jnp.zeros(num_arms, jnp.int32)
+def _start(policy: Policy, horizon: int, num_arms: int, binary: bool) -> Carry:
     state = jax.tree.map(jnp.asarray, policy.init(num_arms, horizon))
-    row = report(first, pulls, _diagnostics(policy, state, first))
     return Carry(
         state=state,
-        pulls=pulls,
+        pulls=jnp.zeros(num_arms, jnp.int32),
         pending=Pending.empty(policy.observes, horizon, num_arms, binary),
-        record=jax.tree.map(lambda x: jnp.zeros((size, *x.shape), x.dtype), row),
+        arm=jnp.zeros((), jnp.int32),
+        diagnostics=_diagnostics(policy, state, jnp.ones((), jnp.int32)),
     )
 
 
-def _scan(policy: Policy, draw: Draw, report: Report, key: tape.Words, slots: Int[Array, " T"], start: Carry) -> Any:
-    """All rounds. Row ``slots[t-1]`` of the record is written in round t, and the last round to write it stays."""
+def _scan(policy: Policy, draw: Draw, report: Report, key: tape.Words, rounds: Int[Array, " C"], start: Carry) -> Any:
+    """All rounds up to the last checkpoint, and a row of the record for each checkpoint."""
 
-    def body(carry: Carry, now: tuple[Array, Array]) -> tuple[Carry, None]:
-        return _step(policy, draw, report, key, carry, now), None
+    num_arms = start.pulls.shape[0]
 
-    rounds = jnp.arange(1, slots.shape[0] + 1, dtype=jnp.int32)
-    return jax.lax.scan(body, start, (rounds, slots))[0].record
+    def step(t: Any, carry: Carry) -> Carry:
+        return runs_side_by_side(_step(policy, draw, key, jnp.asarray(t, jnp.int32), carry), num_arms)
 
+    def segment(carry: Carry, bounds: tuple[Array, Array]) -> tuple[Carry, Any]:
+        before, checkpoint = bounds
+        carry = jax.lax.fori_loop(before + 1, checkpoint + 1, step, carry)
+        return carry, report(carry)
 
-def _keep_pulls(arm: Array, pulls: Array, diagnostics: dict[str, Array]) -> tuple[Array, dict[str, Array]]:
-    return pulls, diagnostics
-
-
-def _keep_arms(arm: Array, pulls: Array, diagnostics: dict[str, Array]) -> Trace:
-    return Trace(arms=arm, diagnostics=diagnostics)
-
-
-def _keep_places(arm: Array, pulls: Array, diagnostics: dict[str, Array]) -> Pulled:
-    return Pulled(arms=arm, numbers=pick(pulls, arm) - 1)
+    before = jnp.concatenate([jnp.zeros(1, jnp.int32), rounds[:-1]])
+    return jax.lax.scan(segment, runs_side_by_side(start, num_arms), (before, rounds))[1]
 
 
-@partial(jax.jit, static_argnames=("horizon", "size"))
-def start(instance: Instance, policy: Policy, *, horizon: int, size: int) -> Carry:
-    """What the scan of a run on ``instance`` starts from."""
-    return _start(policy, _keep_pulls, horizon, instance.num_arms, size, instance.reward.binary)
+def _keep_pulls(carry: Carry) -> tuple[Array, dict[str, Array]]:
+    return carry.pulls, carry.diagnostics
+
+
+def _keep_arm(carry: Carry) -> Trace:
+    return Trace(arms=carry.arm, diagnostics=carry.diagnostics)
+
+
+def _keep_place(carry: Carry) -> Pulled:
+    return Pulled(arms=carry.arm, numbers=pick(carry.pulls, carry.arm) - 1)
+
+
+@partial(jax.jit, static_argnames="horizon")
+def start(instance: Instance, policy: Policy, *, horizon: int) -> Carry:
+    """What a run on ``instance`` starts from."""
+    return _start(policy, horizon, instance.num_arms, instance.reward.binary)
 
 
 def rollout(
-    key: tape.Words, instance: Instance, policy: Policy, rounds: Int[Array, " C"], slots: Int[Array, " T"]
+    key: tape.Words, instance: Instance, policy: Policy, rounds: Int[Array, " C"], *, horizon: int
 ) -> tuple[Int[Array, "C K"], Float[Array, " C"], dict[str, Array]]:
     """Pulls, regret and diagnostics of one run on the random tape. Regret is NaN from the first missing pull on."""
     instance, policy = _path_only((instance, policy))
     draw = draw_from_tape(key, instance)
-    carry = start(instance, policy, horizon=slots.shape[0], size=rounds.shape[0])
-    carry = _depending_on((key, instance, policy), carry)
-    pulls, diagnostics = _scan(policy, draw, _keep_pulls, key, slots, carry)
+    carry = _depending_on((key, instance, policy), start(instance, policy, horizon=horizon))
+    pulls, diagnostics = _scan(policy, draw, _keep_pulls, key, rounds, carry)
     # No product is negative: the maximum only keeps the compiler from fusing product and sum into one rounding, which
     # it would do in some surrounding programs and not in others.
     products = jnp.maximum(pulls.astype(instance.gaps.dtype) * instance.gaps[None], 0)
@@ -278,10 +298,9 @@ def rollout(
 def pulled(key: tape.Words, instance: Instance, policy: Policy, horizon: int) -> Pulled:
     """One run on the random tape, round by round."""
     instance, policy = _path_only((instance, policy))
-    carry = _start(policy, _keep_places, horizon, instance.num_arms, size=horizon, binary=instance.reward.binary)
-    carry = _depending_on((key, instance, policy), carry)
-    slots = jnp.arange(horizon, dtype=jnp.int32)
-    return _scan(policy, draw_from_tape(key, instance), _keep_places, key, slots, carry)
+    carry = _depending_on((key, instance, policy), start(instance, policy, horizon=horizon))
+    rounds = jnp.arange(1, horizon + 1, dtype=jnp.int32)
+    return _scan(policy, draw_from_tape(key, instance), _keep_place, key, rounds, carry)
 
 
 def drawn(key: tape.Words, instance: Instance, run: Pulled) -> tuple[Num[Array, " T"], Int[Array, " T"]]:
@@ -300,7 +319,7 @@ def draw_from_tape(key: tape.Words, instance: Instance) -> Draw:
     return draw
 
 
-_simulate = jax.jit(rollout)
+_simulate = jax.jit(rollout, static_argnames="horizon")
 
 
 @jax.jit
@@ -311,10 +330,9 @@ def _replay(rewards: Float[Array, "T K"], delays: Int[Array, "T K"], policy: Pol
     def draw(t: Array, arm: Array, n: Array) -> tuple[Array, Array]:
         return pick(rewards[t - 1], arm), pick(delays[t - 1], arm)
 
-    carry = _start(policy, _keep_arms, horizon, num_arms, size=horizon, binary=False)
-    carry = _depending_on((rewards, delays, policy), carry)
-    key, slots = jnp.zeros(2, jnp.uint32), jnp.arange(horizon, dtype=jnp.int32)
-    return _scan(policy, draw, _keep_arms, key, slots, carry)
+    carry = _depending_on((rewards, delays, policy), _start(policy, horizon, num_arms, binary=False))
+    key, rounds = jnp.zeros(2, jnp.uint32), jnp.arange(1, horizon + 1, dtype=jnp.int32)
+    return _scan(policy, draw, _keep_arm, key, rounds, carry)
 
 
 def _depending_on(inputs: Any, carry: Any) -> Any:

@@ -69,7 +69,7 @@ def test_new_numbers_compile_nothing():
 @pytest.mark.parametrize("seeds", [1, 2, 400, 1000, 100_000])
 @pytest.mark.parametrize("horizon", [100, 3000, 1_000_000])
 def test_chunks_cover_the_seeds_and_fit(devices, seeds, horizon):
-    bytes_per_run = engine._carried_bytes(INSTANCE, jb.AdaptPatientBandits(1.0, 0.2, 0.5), horizon, 200)
+    bytes_per_run = engine._bytes_per_run(INSTANCE, jb.AdaptPatientBandits(1.0, 0.2, 0.5), horizon, 200)
     assert bytes_per_run > 20 * horizon
     layout = engine._layout(seeds, devices, engine._width(bytes_per_run, 2, "cpu"))
     assert layout.devices == devices
@@ -80,11 +80,11 @@ def test_chunks_cover_the_seeds_and_fit(devices, seeds, horizon):
 
 
 def test_the_memory_of_a_batch_does_not_grow_with_its_seeds_beyond_the_result():
-    inputs = (jnp.zeros(2, jnp.uint32), INSTANCE, jb.UCB1(), *engine.plan(INSTANCE, jb.UCB1(), 500, [500]))
+    inputs = (jnp.zeros(2, jnp.uint32), INSTANCE, jb.UCB1(), engine.plan(INSTANCE, jb.UCB1(), 500, [500]))
 
     def temporary(chunks: int) -> int:
         indices = jax.ShapeDtypeStruct((1, chunks, 64), jnp.int32)
-        compiled = jax.jit(lambda i: engine._chunks(i, *inputs)).lower(indices).compile()
+        compiled = jax.jit(lambda i: engine._chunks(i, *inputs, horizon=500)).lower(indices).compile()
         return compiled.memory_analysis().temp_size_in_bytes
 
     result = 64 * (2 * 4 + 4 + 8)

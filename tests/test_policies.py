@@ -402,7 +402,7 @@ class Total(jb.Policy):
         return state[0]
 
     def update(self, state, t, arm, observation):
-        return state[0], state[1] + observation.reward
+        return state[0], state[1] + observation.reward.astype(float)
 
     def diagnostics(self, state, t):
         return {"total": state[1]}

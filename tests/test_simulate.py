@@ -1,6 +1,8 @@
 """One run, and how it embeds in larger programs."""
 
 import importlib
+import math
+import re
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +11,7 @@ import pytest
 from jax.sharding import PartitionSpec
 
 import jaxbandit as jb
-from tests.examples import DELAYS, REWARDS, each, refused
+from tests.examples import DELAYS, POLICIES, REWARDS, each, refused
 
 HORIZON = 60
 engine = importlib.import_module("jaxbandit.simulate")  # the function of that name hides the module
@@ -38,7 +40,7 @@ def test_a_run_reports_the_checkpoints_it_is_asked_for():
 
 @pytest.mark.parametrize(("horizon", "count"), [(1, 1), (2, 2), (199, 199), (200, 200), (3000, 200), (1234, 200)])
 def test_by_default_some_200_even_checkpoints_end_at_the_horizon(horizon, count):
-    rounds, _ = engine.plan(two_arms(), jb.Uniform(), horizon, None)
+    rounds = engine.plan(two_arms(), jb.Uniform(), horizon, None)
     assert len(rounds) == count
     assert rounds[-1] == horizon
     gaps = np.diff(rounds)
@@ -158,21 +160,22 @@ def test_new_numbers_compile_nothing_and_a_new_shape_does():
     assert engine._simulate._cache_size() == compiled + 1
 
 
-def test_the_step_copies_no_buffer():
-    """Inside the loop of the compiled program no array of the calendar's size is copied."""
-    horizon = 5000
-    plan = engine.plan(two_arms(), jb.PatientBandits(0.3), horizon, [horizon])
+@pytest.mark.parametrize("num_arms", [2, 5])
+@each(POLICIES, "policy")
+def test_no_round_copies_a_buffer(policy, num_arms):
+    """Outside of its entry the compiled program copies no array with an element for each run and round."""
+    horizon, lanes = 5000, 8
+    instance = jb.Instance(jb.Bernoulli(jnp.linspace(0.2, 0.8, num_arms)), jb.Pareto(0.5))
+    rounds = jnp.array([100, 2000, horizon], jnp.int32)
 
     def batch(keys):
-        return jax.vmap(lambda key: engine.rollout(key, two_arms(), jb.PatientBandits(0.3), *plan))(keys)
+        return jax.vmap(lambda key: engine.rollout(key, instance, policy, rounds, horizon=horizon))(keys)
 
-    keys = jnp.zeros((8, 2), jnp.uint32)
-    text = jax.jit(batch).lower(keys).compile().as_text()
-    calendar = f"u16[8,{horizon + 2},2]"
-    assert calendar in text
-    bodies = [part for part in text.split("\n\n") if "copy" in part and calendar in part and "ENTRY" not in part]
-    copies = [line for part in bodies for line in part.splitlines() if f"= {calendar}" in line and " copy(" in line]
-    assert not copies
+    text = jax.jit(batch).lower(jnp.zeros((lanes, 2), jnp.uint32)).compile().as_text()
+    assert f"u16[{lanes},{horizon + 2},{num_arms}]" in text
+    loops = [part for part in text.split("\n\n") if "ENTRY" not in part]
+    copied = [shape.split(",") for part in loops for shape in re.findall(r"= \w+\[([\d,]+)\]\S* copy\(", part)]
+    assert all(math.prod(map(int, shape)) < lanes * horizon for shape in copied)
 
 
 def test_a_run_of_a_million_rounds_is_exact():
@@ -259,3 +262,20 @@ def test_a_traced_horizon_is_refused():
 def test_laws_that_do_not_make_an_instance_are_refused(reward, delay, error, message):
     with refused(error, message):
         jb.Instance(reward, delay)
+
+
+def test_a_table_of_pulls_that_int32_cannot_index_is_refused():
+    instance = jb.Instance(jb.Bernoulli(jnp.full(200, 0.5)), jb.NoDelay())
+    with refused(ValueError, "horizon times the number of arms must be below 2\\^31 - 1, got 16000000 x 200"):
+        jb.simulate(0, instance, jb.UCB1(), horizon=16_000_000)
+
+
+@pytest.mark.parametrize("num_arms", [1, 2, 31, 32, 33, 65, 100])
+def test_the_best_arm_is_pulled_and_of_several_that_with_the_fewest_pulls(num_arms):
+    rng = np.random.default_rng(num_arms)
+    for _ in range(20):
+        scores, pulls = rng.integers(0, 3, num_arms), rng.integers(0, 4, num_arms)
+        expected = min(range(num_arms), key=lambda i: (-scores[i], pulls[i], i))
+        assert engine.choose(jnp.asarray(scores, float), jnp.asarray(pulls, jnp.int32)) == expected
+    nan = jnp.zeros(num_arms).at[num_arms // 2].set(jnp.nan)
+    assert engine.choose(nan, jnp.zeros(num_arms, jnp.int32)) == num_arms

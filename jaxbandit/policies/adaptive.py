@@ -56,7 +56,7 @@ class Lookback(NamedTuple):
             by_delay=jnp.zeros((*shape, horizon // 2 + 2)),
         )
 
-    def advance(self, t: Int[Array, ""], log: Log, window: Int[Array, "2 K"]) -> "Lookback":
+    def advance(self, t: Int[Array, ""], log: Log, window: Int[Array, "2 K"], exact: bool) -> "Lookback":
         """To the start of round t, with the windows of that round: each as before, or grown by one.
 
         Of a window that stayed, pull t - w is now old enough. Of one that grew, the set of old pulls stayed, and
@@ -72,7 +72,7 @@ class Lookback(NamedTuple):
         reward = jnp.where(ripe, log.reward[at], 0)
         by_delay = self.by_delay.at[which, arms, delay].add(reward, mode="drop", wrap_negative_indices=False)
         arrived = jnp.where(grown, by_delay[which, arms, window], jnp.where(delay <= window, reward, 0))
-        seen, error = add_compensated(self.seen, self.error, arrived)
+        seen, error = add_compensated(self.seen, self.error, arrived, exact)
         pulls = self.pulls + ripe.astype(jnp.int32)
         return Lookback(window=window, pulls=pulls, seen=seen, error=error, by_delay=by_delay)
 
@@ -167,7 +167,8 @@ class AdaptPatientBandits(Policy):
     ) -> AdaptiveState:
         arms = state.arms.observe(arm, observation.rewards)
         log = state.log.write(t, observation.pull, arms.pulls.shape[0])
-        lookback = state.lookback.advance(t + 1, log, self.windows(arms.pulls))
+        exact = jnp.issubdtype(observation.pull.reward.dtype, jnp.integer)
+        lookback = state.lookback.advance(t + 1, log, self.windows(arms.pulls), exact)
         return AdaptiveState(arms=arms, log=log, lookback=lookback, log_term=state.log_term)
 
     def diagnostics(self, state: AdaptiveState, t: Int[Array, ""]) -> dict[str, Array]:
