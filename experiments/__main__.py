@@ -14,7 +14,8 @@ from experiments.report import Options, check_output
 
 FIGURES = ("fig2", "fig3", "fig4", "fig5")
 THEORY = ("lower_bound", "coverage", "adaptive", "rates", "corollary1")
-NAMES = (*FIGURES, *THEORY, "benchmark")
+GRADIENTS = ("tune_alpha", "adversary", "learned_index", "sensitivity")
+NAMES = (*FIGURES, *THEORY, *GRADIENTS, "benchmark")
 
 
 def describe(name: str) -> str:
@@ -22,11 +23,11 @@ def describe(name: str) -> str:
 
 
 def arguments(argv: list[str] | None = None) -> argparse.Namespace:
-    listing = "\n".join(f"  {name:13}{describe(name)}" for name in NAMES)
+    listing = "\n".join(f"  {name:14}{describe(name)}" for name in NAMES)
     parser = argparse.ArgumentParser(
         prog="python -m experiments",
         description=__doc__,
-        epilog=f"experiments:\n{listing}\n  {'all':13}fig2 to fig5, in this order.\n  {'list':13}Print this list.",
+        epilog=f"experiments:\n{listing}\n  {'all':14}fig2 to fig5, in this order.\n  {'list':14}Print this list.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("name", choices=[*NAMES, "all", "list"], metavar="NAME", help="an experiment, 'all' or 'list'")
@@ -56,7 +57,7 @@ def arguments(argv: list[str] | None = None) -> argparse.Namespace:
 def main(argv: list[str] | None = None) -> int:
     options = arguments(argv)
     if options.name == "list":
-        print("\n".join(f"{name:13}{describe(name)}" for name in NAMES))
+        print("\n".join(f"{name:14}{describe(name)}" for name in NAMES))
         return 0
     try:
         check_output(options.out)

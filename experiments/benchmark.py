@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import jaxbandit as jb
-from experiments import peers
+from experiments import gradient_cost, peers
 from experiments.report import Claim, Options, Progress, save
 from jaxbandit import tape
 
@@ -207,6 +208,7 @@ def ratios(ns: Mapping[str, float], extra: Mapping[str, float]) -> list[Claim]:
         ("AdaptPatientBandits, T = 100000", patient(100000), 5),
         ("AdaptPatientBandits, T = 1000000", "AdaptPatientBandits, T = 10000", 2),
         (SWEEP, BATCHES, 1 / 0.9),
+        *gradient_cost.GOALS,
         ("import jaxbandit", "import jax, equinox", 1.3),
         ("peak memory, 100000 runs", "peak memory, 10000 runs", 1.3),
     ]
@@ -247,23 +249,21 @@ def main(options: Options) -> None:
     repetitions = 3 if options.quick else REPETITIONS
     runs = QUICK_RUNS if options.quick else RUNS
     timings: Timings = {}
-    with Progress("benchmark", len(runs) + 4, unit="parts") as progress:
-        for num_arms in runs:
-            progress.say(f"{num_arms} arms, beside the peers")
-            timings |= against_peers(num_arms, runs[num_arms], repetitions)
+    parts: dict[str, Callable[[], Timings]] = {
+        f"{num_arms} arms, beside the peers": partial(against_peers, num_arms, runs[num_arms], repetitions)
+        for num_arms in runs
+    } | {
+        "policies and horizons": partial(policies_and_horizons, options.quick, repetitions),
+        "parts of a step": partial(parts_of_a_step, options.quick, repetitions),
+        "number of runs": partial(number_of_runs, options.quick, repetitions),
+        "gradients": partial(time_all, gradient_cost.programs(), repetitions),
+        "sweeps": partial(sweeps, options.quick, repetitions),
+    }
+    with Progress("benchmark", len(parts), unit="parts") as progress:
+        for name, part in parts.items():
+            progress.say(name)
+            timings |= part()
             progress.done(1)
-        progress.say("policies and horizons")
-        timings |= policies_and_horizons(options.quick, repetitions)
-        progress.done(1)
-        progress.say("parts of a step")
-        timings |= parts_of_a_step(options.quick, repetitions)
-        progress.done(1)
-        progress.say("number of runs")
-        timings |= number_of_runs(options.quick, repetitions)
-        progress.done(1)
-        progress.say("sweeps")
-        timings |= sweeps(options.quick, repetitions)
-        progress.done(1)
     extra = {"import jaxbandit": import_seconds("jaxbandit"), "import jax, equinox": import_seconds("jax, equinox")}
     if not options.quick and Path("/proc/self/status").exists():
         extra |= {f"peak memory, {n} runs": peak_memory(n) for n in (10_000, 100_000)}

@@ -14,6 +14,8 @@ from jaxbandit.delays import (
     Pareto,
     Weibull,
 )
+from jaxbandit.differences import RoundedWindow
+from jaxbandit.gradients import RegretGradient, expected_regret, regret_and_gradient
 from jaxbandit.instance import Instance
 from jaxbandit.laws import DelayLaw, PerArm, RewardLaw
 from jaxbandit.pending import Anonymous, Conversions, ConversionsByPull, Feedback
@@ -27,6 +29,7 @@ from jaxbandit.policies import (
     Discarding,
     PatientBandits,
     Policy,
+    Softmax,
     Uniform,
     corollary1_alpha,
 )
@@ -82,8 +85,11 @@ __all__ = [
     "PatientBandits",
     "PerArm",
     "Policy",
+    "RegretGradient",
     "RewardLaw",
+    "RoundedWindow",
     "Run",
+    "Softmax",
     "Trace",
     "TruncatedNormal",
     "Uniform",
@@ -93,11 +99,13 @@ __all__ = [
     "corollary1_alpha",
     "ducb_consistent_window",
     "ducb_limits",
+    "expected_regret",
     "lai_robbins_slope",
     "mean_ci",
     "paired_difference",
     "proposition1_interval",
     "quantiles",
+    "regret_and_gradient",
     "replay",
     "simulate",
     "simulate_batch",

@@ -85,6 +85,10 @@ class Law(eqx.Module):
         """``P(X <= x)``, arm by arm."""
         return 1 - self.survival(x)
 
+    def log_survival(self, x: Any) -> Float[Array, "*K"]:
+        """``log P(X > x)``, arm by arm."""
+        return safe_log(self.survival(x))
+
     def sampler(self) -> Callable[[Float[Array, ""], Int[Array, ""]], Shaped[Array, ""]]:
         """A function ``(u, arm) -> X`` that draws for one arm; what does not depend on the draw is computed once."""
         return lambda u, arm: jax.tree.map(lambda leaf: pick(leaf, arm), self).isf(u)

@@ -44,6 +44,13 @@ class Trace(NamedTuple):
     diagnostics: dict[str, Num[Array, " T"]]
 
 
+class Pulled(NamedTuple):
+    """The arm of every round, and how often it had been pulled before: where on the tape its reward and delay are."""
+
+    arms: Int[Array, " T"]
+    numbers: Int[Array, " T"]
+
+
 class Carry(NamedTuple):
     """What passes from round to round: ``pulls`` are N_i(t), ``arm`` and ``diagnostics`` those of the last choice."""
 
@@ -76,7 +83,7 @@ def simulate(
     Raises:
         TypeError, ValueError: an argument that is not what it should be, named, before anything is compiled.
         ValueError: a score that is NaN (inside jit, the regret is NaN from then on).
-        TypeError: an attempt to differentiate (arms are chosen by an argmax: the derivative of a run is no use).
+        TypeError: an attempt to differentiate: see ``expected_regret``.
     """
     words = tape.words(key)
     rounds = plan(instance, policy, horizon, checkpoints)
@@ -263,6 +270,10 @@ def _keep_arm(carry: Carry) -> Trace:
     return Trace(arms=carry.arm, diagnostics=carry.diagnostics)
 
 
+def _keep_place(carry: Carry) -> Pulled:
+    return Pulled(arms=carry.arm, numbers=pick(carry.pulls, carry.arm) - 1)
+
+
 @partial(jax.jit, static_argnames="horizon")
 def start(instance: Instance, policy: Policy, *, horizon: int) -> Carry:
     """What a run on ``instance`` starts from."""
@@ -274,12 +285,7 @@ def rollout(
 ) -> tuple[Int[Array, "C K"], Float[Array, " C"], dict[str, Array]]:
     """Pulls, regret and diagnostics of one run on the random tape. Regret is NaN from the first missing pull on."""
     instance, policy = _path_only((instance, policy))
-    sample_reward, sample_delay = instance.reward.sampler(), instance.delay.sampler()
-
-    def draw(t: Array, arm: Array, n: Array) -> tuple[Array, Array]:
-        for_reward, for_delay = tape.uniforms(key, arm, n)
-        return sample_reward(for_reward, arm), sample_delay(for_delay, arm)
-
+    draw = draw_from_tape(key, instance)
     carry = _depending_on((key, instance, policy), start(instance, policy, horizon=horizon))
     pulls, diagnostics = _scan(policy, draw, _keep_pulls, key, rounds, carry)
     # No product is negative: the maximum only keeps the compiler from fusing product and sum into one rounding, which
@@ -287,6 +293,30 @@ def rollout(
     products = jnp.maximum(pulls.astype(instance.gaps.dtype) * instance.gaps[None], 0)
     complete = jnp.sum(pulls, axis=-1, dtype=jnp.int32) == rounds
     return pulls, jnp.where(complete, jnp.sum(products, axis=-1), jnp.nan), diagnostics
+
+
+def pulled(key: tape.Words, instance: Instance, policy: Policy, horizon: int) -> Pulled:
+    """One run on the random tape, round by round."""
+    instance, policy = _path_only((instance, policy))
+    carry = _depending_on((key, instance, policy), start(instance, policy, horizon=horizon))
+    rounds = jnp.arange(1, horizon + 1, dtype=jnp.int32)
+    return _scan(policy, draw_from_tape(key, instance), _keep_place, key, rounds, carry)
+
+
+def drawn(key: tape.Words, instance: Instance, run: Pulled) -> tuple[Num[Array, " T"], Int[Array, " T"]]:
+    """Rewards and delays of the pulls of a run, seen or not."""
+    draw = draw_from_tape(key, instance)
+    return jax.vmap(partial(draw, jnp.zeros((), jnp.int32)))(run.arms, run.numbers)
+
+
+def draw_from_tape(key: tape.Words, instance: Instance) -> Draw:
+    sample_reward, sample_delay = instance.reward.sampler(), instance.delay.sampler()
+
+    def draw(t: Array, arm: Array, n: Array) -> tuple[Array, Array]:
+        for_reward, for_delay = tape.uniforms(key, arm, n)
+        return sample_reward(for_reward, arm), sample_delay(for_delay, arm)
+
+    return draw
 
 
 _simulate = jax.jit(rollout, static_argnames="horizon")
@@ -324,6 +354,6 @@ def _path_only(inputs: Any) -> Any:
 def _path_only_jvp(primals: Any, tangents: Any) -> Any:
     raise TypeError(
         "a simulated run cannot be differentiated: arms are chosen by an argmax, so that the derivative of the regret "
-        "along one path leaves out how choices change, and is wrong for the expected regret; take differences of two "
-        "runs with the same key, or put jax.lax.stop_gradient around the arguments of simulate"
+        "along one path leaves out how choices change, and is wrong for the expected regret; differentiate "
+        "jaxbandit.expected_regret instead, or put jax.lax.stop_gradient around the arguments of simulate"
     )

@@ -46,7 +46,11 @@ POLICIES: dict[str, jb.Policy] = {
     "Discarding": jb.Discarding(window=15),
     "DelayedUCB1": jb.DelayedUCB1(),
     "Uniform": jb.Uniform(),
+    "Softmax": jb.Softmax(jb.PatientBandits(0.3), temperature=0.1),
 }
+
+AT_RANDOM = {"Softmax"}
+"""Policies that draw their choices: arms in another order, or ties, are not settled by a rule."""
 
 
 def public(kind: type) -> set[str]:

@@ -13,6 +13,8 @@ import jaxbandit as jb
 from experiments import __main__ as command
 from experiments import (
     adaptive,
+    adversary,
+    ascent,
     benchmark,
     comparison,
     corollary1,
@@ -21,11 +23,15 @@ from experiments import (
     fig3,
     fig4,
     fig5,
+    gradient_cost,
+    learned_index,
     lower_bound,
     peers,
     rates,
+    sensitivity,
+    tune_alpha,
 )
-from experiments.report import Claim, Options
+from experiments.report import Claim, Options, Progress
 from tests.examples import public
 
 
@@ -36,7 +42,7 @@ def one_device(monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [*command.FIGURES, *command.THEORY])
+@pytest.mark.parametrize("name", [*command.FIGURES, *command.THEORY, *command.GRADIENTS])
 def test_an_experiment_leaves_a_picture_its_numbers_and_its_verdicts(name, tmp_path, capsys):
     horizon = {"lower_bound": 90}.get(name, 250)  # a single one, with eight policies to compile
     arguments = [name, "--quick", "--seeds", "3", "--horizon", str(horizon), "--out", str(tmp_path)]
@@ -250,6 +256,71 @@ def test_the_benchmark_compares_what_it_has_measured():
     ns = {"engine, K = 2": 10.0, "Numba loop, K = 2": 20.0, "obvious jit(vmap(scan)), K = 2": 30.0}
     assert [claim.holds for claim in benchmark.ratios(ns, {})] == [True, False]
     assert benchmark.ratios(ns, {})[0].measured == "0.50: 10 against 20"
+
+
+def test_the_gradients_are_compared_with_the_simulation_alone():
+    ns = {gradient_cost.PLAIN: 10.0, gradient_cost.SCORE: 50.0, gradient_cost.DIFFERENCES: 100.0}
+    assert [claim.holds for claim in benchmark.ratios(ns, {})] == [True, False]
+
+
+def test_gradient_steps_find_a_minimum():
+    """Of ``(x - 1)^2 + (y + 2)^2``, with noise that has mean 0."""
+
+    def loss(x, key):
+        return jax.numpy.sum((x - jax.numpy.array([1.0, -2.0]) + 0.1 * jax.random.normal(key, (2,))) ** 2)
+
+    with Progress("steps", 200) as progress:
+        path = ascent.minimise(loss, [0.0, 0.0], seed=0, steps=200, rate=0.1, progress=progress, runs=1)
+    np.testing.assert_allclose(path.parameters[-1], [1, -2], atol=0.05)
+    assert path.parameters.shape == (201, 2)
+    assert path.value.shape == (200,)
+
+
+@pytest.mark.parametrize("y", [0.03, 0.25, 0.48])
+def test_a_bounded_parameter_is_its_own_inverse(y):
+    assert float(ascent.between(0.02, 0.5, ascent.unbounded(0.02, 0.5, y))) == pytest.approx(y, rel=1e-5)
+
+
+def test_learning_starts_from_the_paper_s_constants():
+    np.testing.assert_allclose(
+        [float(x) for x in learned_index.constants(learned_index.start())], [1, 2, 0.3], rtol=1e-5
+    )
+
+
+def test_the_verdict_on_tuning_follows_the_numbers():
+    grid = np.linspace(0.02, 0.5, 25)
+    noise = np.random.default_rng(0).normal(0, 0.01, (50, 1))
+    curve = 80 + 10 * np.abs(grid - 0.15) + noise
+    ends = {0.03: curve[:, 6] + 0.1, 0.48: curve[:, 6] + 1}
+    assert [claim.holds for claim in tune_alpha.claims(grid, curve, {0.03: 0.15, 0.48: 0.3}, ends)] == [
+        True,
+        False,
+        False,
+    ]
+
+
+def test_the_verdict_on_the_worst_case_follows_the_numbers():
+    gaps = np.linspace(0.1, 0.5, 5)
+    noise = np.random.default_rng(0).normal(0, 0.1, (50, 1))
+    grid = 100 - 10 * np.abs(gaps - 0.3) + noise
+    found = adversary.Worst(gap=0.3, tail_index=0.31, regret=grid[:, 2], grid=grid)
+    missed = adversary.Worst(gap=0.1, tail_index=0.6, regret=grid[:, 2] - 90, grid=grid)
+    assert [claim.holds for claim in adversary.claims("", gaps, found, 1000)] == [True, True, True]
+    assert [claim.holds for claim in adversary.claims("", gaps, missed, 1000)] == [False, False, False]
+
+
+def test_derivatives_that_do_not_fit_the_curve_are_found_out():
+    """R(Δ) = 100 Δ^2, with its derivative and with twice its derivative."""
+
+    def rows(factor):
+        return [
+            {"gap": gap, "regret": 100 * gap**2, "low": 100 * gap**2 - 0.01, "high": 100 * gap**2 + 0.01}
+            | {"d_mean_2": factor * 200 * gap, "d_mean_2_error": 0.01}
+            for gap in np.linspace(0.1, 0.6, 6)
+        ]
+
+    assert max(np.abs(sensitivity.misfits(rows(1)))) < 1
+    assert min(np.abs(sensitivity.misfits(rows(2)))) > 4
 
 
 def test_a_claim_reads_as_a_sentence():

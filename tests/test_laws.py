@@ -191,7 +191,7 @@ LIGHT = {  # tails that underflow, and probabilities of 0 and 1
 
 
 @each(REWARDS | DELAYS | LIGHT, "law")
-@pytest.mark.parametrize("method", ["survival", "cdf", "log_prob"])
+@pytest.mark.parametrize("method", ["survival", "log_survival", "cdf", "log_prob"])
 def test_gradients_are_finite(law, method):
     """No NaN from a branch that was not taken, wherever the function itself is finite."""
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, Num
 
 from jaxbandit import _checks
 from jaxbandit.laws import is_arm, pick
@@ -27,7 +27,7 @@ def corollary1_alpha(t: Int[Array, ""]) -> Float[Array, ""]:
 
 
 def patient_bonus(
-    pulls: Int[Array, "*K"], alpha: Float[Array, ""], deviation: Float[Array, ""], bias_scale: Float[Array, ""]
+    pulls: Num[Array, "*K"], alpha: Float[Array, ""], deviation: Float[Array, ""], bias_scale: Float[Array, ""]
 ) -> Float[Array, "*K"]:
     """``deviation / sqrt(n) + bias_scale n^-min(alpha, 1/2)``, +inf where n = 0."""
     n = jnp.maximum(pulls, 1).astype(deviation.dtype)
