@@ -35,6 +35,7 @@ def policies(tail_index: float) -> Mapping[str, jb.Policy]:
         "DKL-UCB": jb.DKLUCB(window=WINDOW, cdf=believed),
         "Discarding": jb.Discarding(window=WINDOW),
         "Delayed-UCB1": jb.DelayedUCB1(),
+        "softmax of UCB1": jb.Softmax(jb.UCB1(), temperature=0.1),
         "uniform play": jb.Uniform(),
     }
 
@@ -107,7 +108,7 @@ def over_bound(regrets: Regrets, tail_index: float, horizon: int, label: str) ->
 def draw(regrets: Regrets, horizons: list[int], seeds: int) -> Figure:
     figure, axes = plt.subplots(1, len(TAIL_INDEXES), figsize=(12, 4.5), layout="constrained", sharey=True)
     for ax, tail_index in zip(axes, TAIL_INDEXES, strict=True):
-        for label, marker in zip(policies(tail_index), "ov^sD*xP", strict=True):
+        for label, marker in zip(policies(tail_index), "ov^sD*xhP", strict=True):
             ratio = [over_bound(regrets, tail_index, horizon, label) for horizon in horizons]
             ax.semilogx(horizons, ratio, marker=marker, ms=5, lw=1, label=label)
         lost = np.array(horizons, float) ** -tail_index
