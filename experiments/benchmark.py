@@ -89,13 +89,13 @@ def policies_and_horizons(quick: bool, repetitions: int) -> Timings:
     believed = jb.Pareto(tail_index=BELIEVED_DELAY)
     patient, adaptive = jb.PatientBandits(ALPHA), jb.AdaptPatientBandits(c=1.0, alpha_min=0.2, mean_min=0.3)
     cases: list[tuple[str, jb.Policy, int, int]] = [
-        ("PatientBandits, T = 3000", patient, 3000, 2048),
-        ("D-UCB m = 200, T = 3000", jb.DUCB(200, believed), 3000, 2048),
-        ("DKL-UCB m = 200, T = 3000", jb.DKLUCB(200, believed), 3000, 2048),
-        ("PatientBandits, T = 10000", patient, 10_000, 1024),
-        ("D-UCB uncensored, T = 10000", jb.DUCB(None, believed), 10_000, 512),
-        ("AdaptPatientBandits, T = 10000", adaptive, 10_000, 256),
-        ("PatientBandits, T = 100000", patient, 100_000, 256),
+        ("PatientBandits, T = 3000", patient, 3000, 16_384),
+        ("D-UCB m = 200, T = 3000", jb.DUCB(200, believed), 3000, 8192),
+        ("DKL-UCB m = 200, T = 3000", jb.DKLUCB(200, believed), 3000, 8192),
+        ("PatientBandits, T = 10000", patient, 10_000, 8192),
+        ("D-UCB uncensored, T = 10000", jb.DUCB(None, believed), 10_000, 1024),
+        ("AdaptPatientBandits, T = 10000", adaptive, 10_000, 1024),
+        ("PatientBandits, T = 100000", patient, 100_000, 512),
         ("AdaptPatientBandits, T = 100000", adaptive, 100_000, 256),
         ("PatientBandits, T = 300000", patient, 300_000, 256),
         ("AdaptPatientBandits, T = 1000000", adaptive, 1_000_000, 64),
