@@ -113,7 +113,9 @@ def told(path: Any) -> Iterator[None]:
 
 
 def opened(path: Path | None, same: Mapping[str, Any], arrays: Any, asked: Plan, names: list[str]) -> tuple[Any, Plan]:
-    """The zarr group at ``path`` (or in memory) and its plan, made or extended for the cells and seeds of ``asked``.
+    """The zarr group at ``path`` and its plan, made or extended for the cells and seeds of ``asked``.
+
+    Without a path, arrays in memory in its place.
 
     Args:
         path: a folder, or ``None``.
@@ -128,12 +130,12 @@ def opened(path: Path | None, same: Mapping[str, Any], arrays: Any, asked: Plan,
     """
     import zarr
     from filelock import FileLock
-    from zarr.storage import MemoryStore
 
     if path is None:
-        group = zarr.create_group(MemoryStore(), attributes=_attributes(same, asked))
-        _fit(group, arrays(asked.room), asked.shape)
-        return group, asked
+        return {
+            name: np.full((*asked.shape, *array.shape), array.fill, array.dtype)
+            for name, array in _with_mask(arrays(asked.room)).items()
+        }, asked
     with told(path):
         path.mkdir(parents=True, exist_ok=True)
         with FileLock(path / LOCK):
@@ -195,9 +197,13 @@ def _plan(group: Any) -> Plan:
     return plan._replace(room=tuple(plan.room))
 
 
+def _with_mask(arrays: dict[str, Array]) -> dict[str, Array]:
+    return {**arrays, "done": Array((), bool, False)}
+
+
 def _fit(group: Any, arrays: dict[str, Array], blocks: tuple[int, int]) -> None:
     """Make the arrays that are missing, and enlarge those that are too small."""
-    for name, array in {**arrays, "done": Array((), bool, False)}.items():
+    for name, array in _with_mask(arrays).items():
         if name not in group:
             chunks, shape = (1, 1, *array.shape), (*blocks, *array.shape)
             group.create_array(name, shape=shape, chunks=chunks, dtype=array.dtype, fill_value=array.fill)
@@ -211,13 +217,16 @@ def write(group: Any, at: tuple[int, int], result: Mapping[str, np.ndarray]) -> 
     for name, values in result.items():
         if name not in group:  # nothing of it is kept
             continue
-        array = group[name]
+        array, filled = group[name], tuple(slice(size) for size in values.shape)
+        if isinstance(array, np.ndarray):
+            array[at][filled] = values
+            continue
         padded = np.full(array.shape[2:], array.fill_value, array.dtype)
-        padded[tuple(slice(size) for size in values.shape)] = values
+        padded[filled] = values
         array[at] = padded
     group["done"][at] = True
 
 
 def done_mask(group: Any, plan: Plan) -> np.ndarray:
     """[blocks of cells, blocks of seeds], as it is now."""
-    return group["done"][: plan.shape[0], : plan.shape[1]]
+    return np.array(group["done"][: plan.shape[0], : plan.shape[1]])
