@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import jaxbandit as jb
-from experiments.readings import Runs, growth, mean_at
+from experiments.readings import Runs, growth, mean_at, rows
 from experiments.report import Claim, Options, Progress, save
 from jaxbandit.plot import regret_curves
 
@@ -93,19 +93,16 @@ def draw(results: dict[float, Runs]) -> Figure:
 
 def table(results: dict[float, Runs]) -> list[dict[str, object]]:
     """Tidy rows: one a tail index, policy and checkpoint."""
-    rows: list[dict[str, object]] = []
+    found: list[dict[str, object]] = []
     for tail_index, runs in results.items():
         for label, run in runs.items():
-            curve = jax.device_get(jb.mean_ci(run.regret))
             unknown = np.full(run.regret.shape, np.nan)
             hat, bar = (np.median(run.diagnostics.get(x, unknown), axis=0) for x in ("alpha_hat", "alpha_bar"))
-            rows += [
-                {"tail_index": tail_index, "policy": label, "round": run.rounds[c], "regret": curve.mean[c]}
-                | {"low": curve.low[c], "high": curve.high[c], "seeds": len(run.regret)}
-                | {"alpha_hat": hat[c], "alpha_bar": bar[c]}
-                for c in range(len(run.rounds))
+            found += [
+                {"tail_index": tail_index, "policy": label} | row | {"alpha_hat": hat[c], "alpha_bar": bar[c]}
+                for c, row in enumerate(rows(run))
             ]
-    return rows
+    return found
 
 
 def outside(run: jb.Run, tail_index: float) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import jaxbandit as jb
-from experiments.readings import Runs
+from experiments.readings import Runs, rows
 from experiments.report import Claim, Options, Progress, save
 from jaxbandit.plot import regret_curves
 
@@ -68,16 +68,12 @@ def draw(results: dict[str, Runs], seeds: int) -> Figure:
 
 def table(results: dict[str, Runs]) -> list[dict[str, object]]:
     """Tidy rows: one an instance, policy and checkpoint."""
-    rows: list[dict[str, object]] = []
-    for name, runs in results.items():
-        for label, run in runs.items():
-            curve = jax.device_get(jb.mean_ci(run.regret))
-            rows += [
-                {"mean_1": INSTANCES[name][0], "mean_2": INSTANCES[name][1], "policy": label, "round": run.rounds[c]}
-                | {"regret": curve.mean[c], "low": curve.low[c], "high": curve.high[c], "seeds": len(run.regret)}
-                for c in range(len(run.rounds))
-            ]
-    return rows
+    return [
+        {"mean_1": INSTANCES[name][0], "mean_2": INSTANCES[name][1], "policy": label} | row
+        for name, runs in results.items()
+        for label, run in runs.items()
+        for row in rows(run)
+    ]
 
 
 def conditions(horizon: int) -> Claim:

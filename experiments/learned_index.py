@@ -11,7 +11,7 @@ import numpy as np
 
 import jaxbandit as jb
 from experiments import adversary
-from experiments.ascent import Path, between, minimise
+from experiments.ascent import Path, between, minimise, unbounded
 from experiments.report import Claim, Options, Progress, save
 
 MEANS = (0.05, 0.95)  # uniform between
@@ -48,8 +48,7 @@ def policy(x: Any) -> jb.PatientBandits:
 
 def start() -> np.ndarray:
     above = np.array(START[:2]) - SMOOTHING
-    share = (START[2] - SMOOTHING) / (0.5 - 2 * SMOOTHING)
-    return np.array([*np.log(np.expm1(above)), np.log(share / (1 - share))])
+    return np.array([*np.log(np.expm1(above)), unbounded(SMOOTHING, 0.5 - SMOOTHING, START[2])])
 
 
 def baselines() -> Mapping[str, jb.Policy]:

@@ -2,12 +2,22 @@
 
 from typing import Any
 
+import jax
 import numpy as np
 
 import jaxbandit as jb
 
 Runs = dict[str, jb.Run]
 """By policy."""
+
+
+def rows(run: jb.Run) -> list[dict[str, object]]:
+    """Tidy rows, one a checkpoint: mean regret with its confidence interval."""
+    curve = jax.device_get(jb.mean_ci(run.regret))
+    return [
+        {"round": t, "regret": curve.mean[c], "low": curve.low[c], "high": curve.high[c], "seeds": len(run.regret)}
+        for c, t in enumerate(run.rounds)
+    ]
 
 
 def mean_at(rounds: Any, regret: Any, t: float) -> float:

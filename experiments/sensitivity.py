@@ -27,11 +27,7 @@ def main(options: Options) -> None:
         for tail_index in fig3.TAIL_INDEXES:
             for gap in gaps:
                 found = jb.regret_and_gradient(
-                    jb.Instance(
-                        reward=jb.Bernoulli(mean=[fig3.WORSE_MEAN, fig3.WORSE_MEAN + gap]),
-                        delay=jb.Pareto(tail_index=[fig3.FIRST_TAIL_INDEX, tail_index]),
-                    ),
-                    jb.PatientBandits(alpha=tail_index),
+                    *fig3.build(gap, tail_index),
                     options.seed,
                     horizon=horizon,
                     seeds=seeds,

@@ -30,17 +30,16 @@ def main(options: Options) -> None:
     horizon = options.horizon or fig2.HORIZON
     steps = 10 if options.quick else STEPS
     grid = GRID[::6] if options.quick else GRID
-    instance = jb.Instance(reward=jb.Bernoulli(mean=fig2.MEANS), delay=jb.Pareto(tail_index=fig2.TAIL_INDEXES))
 
     def loss(x: Any, key: Any) -> Any:
-        policy = jb.PatientBandits(alpha=between(LOW, HIGH, x[0]))
         options = {"horizon": horizon, "seeds": seeds, "estimator": "crn", "smoothing": SMOOTHING}
-        return jb.expected_regret(instance, policy, key, **options)
+        return jb.expected_regret(*fig2.build(between(LOW, HIGH, x[0])), key, **options)
 
     def final_regret(alpha: float) -> np.ndarray:
         """On seeds that no step has used."""
-        policy, count = jb.PatientBandits(alpha=alpha), GRID_SEEDS * seeds
-        run = jb.simulate_batch(options.seed + 1, instance, policy, horizon=horizon, seeds=count, checkpoints=[horizon])
+        count = GRID_SEEDS * seeds
+        fresh = {"horizon": horizon, "seeds": count, "checkpoints": [horizon]}
+        run = jb.simulate_batch(options.seed + 1, *fig2.build(alpha), **fresh)
         progress.done(count)
         return np.asarray(run.regret[:, -1])
 

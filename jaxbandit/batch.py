@@ -87,13 +87,18 @@ def _width(bytes_per_run: int, num_arms: int, platform: str) -> int:
     return max(width // VECTOR * VECTOR, 1)
 
 
+def whole_vectors(runs: int) -> int:
+    """So many runs side by side or a few more: a multiple of ``VECTOR``, unless they are fewer than that."""
+    return runs if runs <= VECTOR else -(-runs // VECTOR) * VECTOR
+
+
 def _layout(seeds: int, devices: int, width: int) -> Layout:
     """Equal chunks of at most ``width`` runs, so that few are computed in vain."""
     share = -(-seeds // devices)
     chunks = -(-share // width)
     lanes = -(-share // chunks)
-    if lanes > VECTOR and width % VECTOR == 0:
-        lanes = -(-lanes // VECTOR) * VECTOR
+    if width % VECTOR == 0:
+        lanes = whole_vectors(lanes)
     return Layout(devices=devices, chunks=chunks, lanes=lanes)
 
 

@@ -161,9 +161,7 @@ def bricks(cells: int, seeds: int, devices: int, width: int) -> Bricks:
     """Bricks of about ``width`` runs that cover the block, at least one a device where there are enough runs."""
     if seeds >= width or cells == 1:
         columns = max(-(-seeds // width), -(-devices // cells))
-        side, tall = -(-seeds // columns), 1
-        if side > batch.VECTOR:
-            side = -(-side // batch.VECTOR) * batch.VECTOR
+        side, tall = batch.whole_vectors(-(-seeds // columns)), 1
     else:
         columns, side = 1, seeds
         tall = min(max(width // seeds, 1), -(-cells // devices))

@@ -86,14 +86,22 @@ class Pending(NamedTuple):
         rewards = self.rewards[t]
         if jnp.issubdtype(rewards.dtype, jnp.integer):
             rewards, pull = rewards.astype(jnp.int32), pull._replace(reward=pull.reward.astype(jnp.int32))
-        if observes is Anonymous:
-            return Anonymous(reward=jnp.sum(rewards, dtype=rewards.dtype))
-        if observes is Feedback:
-            assert self.settled is not None
-            return Feedback(rewards=rewards, settled=self.settled[t].astype(jnp.int32))
-        if observes is ConversionsByPull:
-            return ConversionsByPull(rewards=rewards, pull=pull)
-        return Conversions(rewards=rewards)
+        settled = None if self.settled is None else self.settled[t]
+        return observation(observes, rewards, settled, pull)
+
+
+def observation(
+    observes: type[Observation], rewards: Num[Array, " K"], settled: Num[Array, " K"] | None, pull: Pull
+) -> Observation:
+    """What a policy that ``observes`` so may see of what has arrived since ``pull``."""
+    if observes is Anonymous:
+        return Anonymous(reward=jnp.sum(rewards, dtype=rewards.dtype))
+    if observes is Feedback:
+        assert settled is not None
+        return Feedback(rewards=rewards, settled=settled.astype(jnp.int32))
+    if observes is ConversionsByPull:
+        return ConversionsByPull(rewards=rewards, pull=pull)
+    return Conversions(rewards=rewards)
 
 
 def _count(rows: Array, due: Int[Array, ""], arm: Int[Array, ""], amount: Num[Array, ""]) -> Array:

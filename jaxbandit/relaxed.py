@@ -17,10 +17,8 @@ from jaxbandit.laws import is_arm
 from jaxbandit.policies import UCB1, PatientBandits, Policy, Softmax
 from jaxbandit.policies.patient import log_term, patient_bonus
 from jaxbandit.policies.ucb import ucb1_index
+from jaxbandit.score import derivative_for
 from jaxbandit.simulate import choose, draw_from_tape
-
-FORWARD = 16
-"""Up to so many parameters are differentiated forwards, without a memory of all rounds."""
 
 AT_ONCE = 64
 
@@ -96,14 +94,12 @@ def _run(instance: Instance, policy: Softmax, key: tape.Words, horizon: int) -> 
 @partial(jax.jit, static_argnames=("horizon", "seeds"))
 def relaxed(chosen: Any, rest: Any, words: tape.Words, *, horizon: int, seeds: int) -> Any:
     """The gradient with respect to ``chosen``, parts of (instance, policy), of every run: one entry a seed."""
-    few = sum(leaf.size for leaf in jax.tree.leaves(chosen)) <= FORWARD
-    derivative = jax.jacfwd if few else jax.grad
 
     def one_run(i: Int[Array, ""]) -> Any:
         def regret(parts: Any) -> Array:
             instance, policy = eqx.combine(parts, rest)
             return _run(instance, policy, tape.fold_in(words, i), horizon)
 
-        return derivative(regret)(chosen)
+        return derivative_for(chosen)(regret)(chosen)
 
     return jax.lax.map(one_run, jnp.arange(seeds, dtype=jnp.int32), batch_size=AT_ONCE)

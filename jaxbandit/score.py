@@ -15,9 +15,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Num
 
 from jaxbandit import tape
+from jaxbandit.batch import whole_vectors
 from jaxbandit.instance import Instance
 from jaxbandit.laws import pick, safe_log
-from jaxbandit.pending import Anonymous, Conversions, ConversionsByPull, Feedback, Observation, Pull
+from jaxbandit.pending import Feedback, Observation, Pull, observation
 from jaxbandit.policies import Policy, Softmax
 from jaxbandit.simulate import drawn, pulled
 
@@ -28,7 +29,7 @@ AGES = 128
 """Ages for which probabilities are computed together."""
 
 FORWARD = 16
-"""Up to so many parameters of a policy are differentiated forwards, in the memory of one state."""
+"""Up to so many parameters are differentiated forwards, in the memory of one state."""
 
 
 class Trajectory(NamedTuple):
@@ -142,21 +143,11 @@ def log_choices(policy: Softmax, run: Trajectory, num_arms: int, key: tape.Words
     def body(state: Any, now: tuple[Array, Pull, Array, Array]) -> tuple[Any, Array]:
         t, pull, rewards, settled = now
         chosen = policy.log_prob(state, t, tape.policy_key(key, t), pull.arm)
-        return policy.update(state, t, pull.arm, _observation(policy.observes, pull, rewards, settled)), chosen
+        return policy.update(state, t, pull.arm, observation(policy.observes, rewards, settled, pull)), chosen
 
     start = jax.tree.map(jnp.asarray, policy.init(num_arms, horizon))
     pulls = Pull(arm=run.arms, reward=run.rewards, delay=run.delays)
     return jax.lax.scan(body, start, (rounds, pulls, by_round(run.rewards), by_round(jnp.ones(horizon))))[1]
-
-
-def _observation(observes: type[Observation], pull: Pull, rewards: Array, settled: Array) -> Observation:
-    if observes is Anonymous:
-        return Anonymous(reward=jnp.sum(rewards))
-    if observes is Feedback:
-        return Feedback(rewards=rewards, settled=settled.astype(jnp.int32))
-    if observes is ConversionsByPull:
-        return ConversionsByPull(rewards=rewards, pull=pull)
-    return Conversions(rewards=rewards)
 
 
 @jax.custom_jvp
@@ -195,7 +186,7 @@ def group_size(horizon: int, seeds: int) -> int:
     """Runs of a group: all groups are as large, an even number for the vector units of a CPU."""
     most = max(min(GROUP, 2**24 // horizon), 8)
     size = -(-seeds // -(-seeds // most))
-    return size if size <= 8 else -(-size // 8) * 8
+    return whole_vectors(size)
 
 
 @partial(jax.jit, static_argnames=("horizon", "seeds", "per_run"))
@@ -248,12 +239,15 @@ def _regret(instance: Instance, arms: Int[Array, " T"]) -> Float[Array, ""]:
     return jnp.where(jnp.sum(pulls) == arms.shape[0], regret, jnp.nan)
 
 
+def derivative_for(parts: Any) -> Callable[..., Any]:
+    """Forwards for few parameters, else backwards."""
+    return jax.jacfwd if sum(leaf.size for leaf in jax.tree.leaves(parts)) <= FORWARD else jax.grad
+
+
 def _differentiate(value: Callable[[Any], Array], parts: Any) -> tuple[Array, Any]:
     """Value and gradient: of the instance's part backwards, of the policy's few parameters forwards."""
     instance, policy = parts
-    few = sum(leaf.size for leaf in jax.tree.leaves(policy)) <= FORWARD
     total, by_instance = jax.value_and_grad(lambda part: value((part, policy)))(instance)
     if not jax.tree.leaves(policy):
         return total, (by_instance, policy)
-    derivative = jax.jacfwd if few else jax.grad
-    return total, (by_instance, derivative(lambda part: value((instance, part)))(policy))
+    return total, (by_instance, derivative_for(policy)(lambda part: value((instance, part)))(policy))
