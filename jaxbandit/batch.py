@@ -52,12 +52,11 @@ def simulate_batch(
     if chunk is not None:
         chunk = _checks.whole_number("chunk", chunk, 1, 2**31 - 1, "give the number of runs at a time")
     inputs = (words, instance, policy, rounds)
-    bytes_per_run = _bytes_per_run(instance, policy, horizon, len(rounds))
-    width = partial(_width, bytes_per_run, instance.num_arms)
+    width = partial(side_by_side, bytes_per_run(instance, policy, horizon, len(rounds)), instance.num_arms)
     if _checks.is_traced(inputs):
         layout = _layout(seeds, 1, chunk or width(jax.default_backend()))
         return Run(rounds, *_first(_chunks(layout.indices(), *inputs, horizon=horizon), seeds))
-    devices = _devices()
+    devices = local_devices()
     layout = _layout(seeds, len(devices), chunk or width(devices[0].platform))
     mesh = Mesh(np.array(devices), ("seeds",))
     inputs = jax.device_put(inputs, NamedSharding(mesh, PartitionSpec()))
@@ -78,7 +77,7 @@ class Layout(NamedTuple):
         return jnp.arange(self.devices * self.chunks * self.lanes, dtype=jnp.int32).reshape(self)
 
 
-def _width(bytes_per_run: int, num_arms: int, platform: str) -> int:
+def side_by_side(bytes_per_run: int, num_arms: int, platform: str) -> int:
     """How many runs side by side: on a CPU as fit the cache, but enough to pay for the loop; else as fit the memory."""
     width = max(MEMORY_BYTES // bytes_per_run, 1)
     if platform == "cpu":
@@ -102,7 +101,7 @@ def _layout(seeds: int, devices: int, width: int) -> Layout:
     return Layout(devices=devices, chunks=chunks, lanes=lanes)
 
 
-def _bytes_per_run(instance: Instance, policy: Policy, horizon: int, checkpoints: int) -> int:
+def bytes_per_run(instance: Instance, policy: Policy, horizon: int, checkpoints: int) -> int:
     """Bytes that a run carries and reports."""
     carry = jax.eval_shape(partial(start, horizon=horizon), instance, policy)
     row = (carry.pulls, carry.diagnostics)
@@ -113,7 +112,7 @@ def _bytes(tree: Any) -> int:
     return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(tree))
 
 
-def _devices() -> list[Any]:
+def local_devices() -> list[Any]:
     """The local devices, or the one that the user has made the default."""
     default = jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]
     if default is None:

@@ -1,7 +1,7 @@
 """One block of a sweep, some cells times some seeds: a pure function of what it is given, wherever it runs.
 
-What comes back is bounded in size whatever the number of runs, and sums are exact: whole numbers, so that they do not
-depend on how runs were cut into blocks or in which order blocks were done.
+What comes back is bounded in size whatever the number of runs. Sums are taken on the devices, and are exact: they do
+not depend on how runs were cut into blocks or in which order blocks were done.
 """
 
 from functools import partial
@@ -11,23 +11,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jaxtyping import Array, Float, Int, Shaped
 
-from jaxbandit import batch, tape
+from jaxbandit import batch, exact, tape
 from jaxbandit.instance import Instance
 from jaxbandit.policies.base import Policy
-from jaxbandit.simulate import Run, checked, plan, rollout, start
+from jaxbandit.simulate import nan_error, plan, rollout, start
 
 STEPS = {"cpu": 2**25}
 """Rounds of all runs of a block and policy: a second or so on a CPU, and enough runs to fill another device."""
 OTHER_STEPS = 2**30
 RESULT_BYTES = 2**27
 CURVE_BYTES = 2**28
-CACHE_VALUES = 2**15
-"""How many values are reduced at a time, so that what lies between stays in the cache."""
-
-LIMB = 32
-REGRET_BITS = 31
-DIAGNOSTIC_BITS = 24
 
 
 class Block(NamedTuple):
@@ -54,6 +49,38 @@ class Block(NamedTuple):
         return jax.tree.leaves(self.instances)[0].shape[0]
 
 
+Result = dict[str, np.ndarray]
+"""See ``collected``."""
+
+
+class Which(NamedTuple):
+    """The runs of each brick: all its cells with all its seeds."""
+
+    cells: Int[Array, "bricks tall"]
+    seeds: Int[Array, "bricks wide"]
+
+
+class Inputs(NamedTuple):
+    """What all bricks share; ``stop`` is the first seed that is not used."""
+
+    words: tape.Words
+    instances: Instance
+    policies: Policy
+    rounds: Int[Array, " C"]
+    per_unit: Float[Array, " C"]
+    stop: Int[Array, ""]
+
+
+class Summary(NamedTuple):
+    """What a device gives of a brick, [tall, ...]."""
+
+    final_regret: Float[Array, "tall wide"]
+    curve: Float[Array, "tall C wide"] | None
+    pulls: exact.Halves
+    regret: exact.RegretSums
+    diagnostics: dict[str, exact.DiagnosticSums]
+
+
 def outputs(instance: Instance, policy: Policy, horizon: int, checkpoints: Any) -> tuple[np.ndarray, tuple[str, ...]]:
     """Checks one cell. The checkpoints, and the names of what the policy reports."""
     rounds = plan(instance, policy, horizon, checkpoints)
@@ -66,8 +93,8 @@ def max_runs(horizon: int, run_bytes: int, platform: str) -> int:
     return max(1, min(STEPS.get(platform, OTHER_STEPS) // horizon, RESULT_BYTES // run_bytes))
 
 
-def compute(block: Block) -> dict[str, np.ndarray]:
-    """The results of a block, [cells, policies, ...]; see ``reduced`` for what they are."""
+def compute(block: Block) -> Result:
+    """All of a block, wherever this runs."""
     return collected(block, launched(block))
 
 
@@ -84,68 +111,17 @@ def launched(block: Block) -> list[Any]:
     return running
 
 
-def collected(block: Block, running: list[Any]) -> dict[str, np.ndarray]:
-    results = [reduced(block, *_runs(block, policy, *x)) for policy, x in zip(block.policies, running, strict=True)]
-    return {name: np.stack([result[name] for result in results], axis=1) for name in results[0]}
+def collected(block: Block, running: list[Any]) -> Result:
+    """What is kept of a block.
 
-
-def reduced(block: Block, pulls: np.ndarray, regret: np.ndarray, diagnostics: dict[str, np.ndarray]) -> Any:
-    """What is kept of runs [cells, seeds, ...].
-
-    - ``final_regret`` [cells, seeds]: of every run; NaN beyond the last seed.
-    - ``curve`` [cells, kept, C]: the regret of the first runs.
-    - ``pulls`` [cells, C, K]: sums over the runs.
-    - ``regret`` [cells, C, 3]: sums of q and of q^2 (high and low limb), ``q = rint(regret 2^bits)``.
-    - ``diagnostics`` [cells, names, C, 3]: sums of q (high and low limb), and how many were not finite.
+    - ``final_regret`` [cells, policies, seeds]: of every run.
+    - ``curve`` [cells, policies, C, kept]: the regret of the first runs.
+    - ``pulls`` [cells, policies, C, K]: sums over the runs.
+    - ``regret`` [cells, policies, C, 3]: see ``exact.regret_limbs``.
+    - ``diagnostics`` [cells, policies, names, C, 3]: see ``exact.diagnostic_limbs``; 0 where a policy has none.
     """
-    final = np.full((block.cells, block.seeds), np.nan, regret.dtype)
-    final[:, : block.used] = regret[:, : block.used, -1]
-    curve = np.full((block.cells, block.kept, regret.shape[-1]), np.nan, regret.dtype)
-    curve[:, : block.used] = regret[:, : min(block.used, block.kept)]
-    result = {"final_regret": final, "pulls": np.sum(pulls[:, : block.used], axis=1, dtype=np.int64)}
-    return result | {
-        "curve": curve,
-        "regret": regret_sums(regret[:, : block.used], block.rounds),
-        "diagnostics": np.stack([diagnostic_sums(diagnostics.get(name), block) for name in block.diagnostics], axis=1)
-        if block.diagnostics
-        else np.zeros((block.cells, 0, len(block.rounds), 3), np.int64),
-    }
-
-
-def regret_bits(rounds: np.ndarray) -> np.ndarray:
-    """At a checkpoint t, regret is counted in units of 2^-bits: q <= 2^31, as no regret is above t."""
-    return REGRET_BITS - np.ceil(np.log2(rounds + 1.0)).astype(int)
-
-
-def regret_sums(regret: np.ndarray, rounds: np.ndarray) -> np.ndarray:
-    unit = np.exp2(regret_bits(rounds))
-    sums = np.zeros((len(regret), len(rounds), 3), np.int64)
-    step = max(1, CACHE_VALUES // len(rounds))
-    for total, cell in zip(sums, regret, strict=True):
-        for at in range(0, len(cell), step):
-            q = np.rint(cell[at : at + step] * unit).astype(np.int64)
-            total[:, 0] += q.sum(axis=0)
-            total[:, 1:] += np.stack(_limbs(q * q, axis=0), axis=-1)
-    return sums
-
-
-def diagnostic_sums(values: np.ndarray | None, block: Block) -> np.ndarray:
-    if values is None:
-        return np.zeros((block.cells, len(block.rounds), 3), np.int64)
-    scaled = values[:, : block.used].astype(np.float64) * 2.0**DIAGNOSTIC_BITS
-    good = np.abs(scaled) < 2.0**62
-    q = np.rint(np.where(good, scaled, 0)).astype(np.int64)
-    return np.stack([*_limbs(q, axis=1), np.sum(~good, axis=1)], axis=-1)
-
-
-def _limbs(q: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
-    """Sums of the high and of the low 32 bits: neither overflows for 2^31 runs."""
-    return (q >> LIMB).sum(axis=axis), (q & (2**LIMB - 1)).sum(axis=axis)
-
-
-def whole(high: np.ndarray, low: np.ndarray) -> np.ndarray:
-    """The sums behind two limbs, as Python's integers, which do not overflow."""
-    return high.astype(object) * 2**LIMB + low.astype(object)
+    results = [_collected(block, policy, *x) for policy, x in zip(block.policies, running, strict=True)]
+    return {name: np.stack([result[name] for result in results], axis=1) for name in results[0]}
 
 
 class Bricks(NamedTuple):
@@ -172,53 +148,87 @@ def _launched(block: Block, policy: Policy) -> tuple[Any, Bricks]:
     """All local devices share the work."""
     instance, of_first = jax.tree.map(lambda x: jnp.asarray(x[0]), (block.instances, policy))
     rounds = jnp.asarray(block.rounds)
-    devices = batch._devices()
-    bytes_per_run = batch._bytes_per_run(instance, of_first, block.horizon, len(rounds))
-    width = batch._width(bytes_per_run, instance.num_arms, devices[0].platform)
+    devices = batch.local_devices()
+    bytes_per_run = batch.bytes_per_run(instance, of_first, block.horizon, len(rounds))
+    width = batch.side_by_side(bytes_per_run, instance.num_arms, devices[0].platform)
     shape = bricks(block.cells, block.seeds, len(devices), width)
     # Beyond the last cell or brick, runs are computed in vain.
     row = np.minimum(np.arange(shape.rows * shape.cells, dtype=np.int32), block.cells - 1).reshape(shape.rows, -1)
     column = block.first_seed + np.arange(shape.columns * shape.seeds, dtype=np.int32).reshape(shape.columns, -1)
     row, column = np.repeat(row, shape.columns, axis=0), np.tile(column, (shape.rows, 1))
     spare = -len(row) % len(devices)
-    which = tuple(np.concatenate([x, np.repeat(x[-1:], spare, axis=0)]) for x in (row, column))
+    which = Which(*(jnp.concatenate([x, np.repeat(x[-1:], spare, axis=0)]) for x in (row, column)))
     mesh = Mesh(np.array(devices), ("bricks",))
-    inputs = (block.words, block.instances, policy, rounds)
+    inputs = Inputs(
+        words=jnp.asarray(block.words),
+        instances=block.instances,
+        policies=policy,
+        rounds=rounds,
+        per_unit=jnp.asarray(np.exp2(exact.regret_bits(block.rounds)), instance.gaps.dtype),
+        stop=jnp.asarray(block.first_seed + block.used, jnp.int32),
+    )
     inputs = jax.device_put(inputs, NamedSharding(mesh, PartitionSpec()))
-    return _on_devices(*which, *inputs, mesh=mesh, horizon=block.horizon), shape
+    return _on_devices(which, inputs, mesh=mesh, horizon=block.horizon, keep_curves=block.kept > 0), shape
 
 
-def _runs(block: Block, policy: Policy, running: Any, shape: Bricks) -> tuple[np.ndarray, np.ndarray, Any]:
-    """Pulls, regret and diagnostics of every run, [cells, seeds, ...], once they are there."""
+def _collected(block: Block, policy: Policy, running: Any, shape: Bricks) -> Result:
+    """Of one policy, once its runs are there."""
+    summary: Any = jax.tree.map(lambda x: x[: shape.rows * shape.columns], jax.device_get(running))
 
-    def arranged(x: np.ndarray) -> np.ndarray:
-        """[bricks, cells, seeds, ...] -> [cells, seeds, ...]: bricks lie in one row, or are one cell high."""
-        x = x[: shape.rows * shape.columns]
-        return x.reshape(shape.rows * shape.cells, shape.columns * shape.seeds, *x.shape[3:])[: block.cells]
+    def side_by_side(x: Shaped[np.ndarray, "bricks tall *shape wide"]) -> Shaped[np.ndarray, "cells *shape seeds"]:
+        x = np.moveaxis(x.reshape(shape.rows, shape.columns, *x.shape[1:]), 1, -2)
+        return x.reshape(-1, *x.shape[2:-2], shape.columns * shape.seeds)[: block.cells]
 
-    pulls, regret, diagnostics = jax.tree.map(arranged, jax.device_get(running))
-    checked(Run(jnp.asarray(block.rounds), pulls, regret, diagnostics), policy)
-    return pulls, regret, diagnostics
+    def added(x: Shaped[np.ndarray, "bricks tall *shape"]) -> Shaped[np.ndarray, "cells *shape"]:
+        return x.reshape(shape.rows, shape.columns, *x.shape[1:]).sum(axis=1).reshape(-1, *x.shape[2:])[: block.cells]
+
+    final = side_by_side(summary.final_regret)[:, : block.used]
+    if np.isnan(final).any():
+        raise nan_error(policy)
+    empty = np.zeros((block.cells, len(block.rounds), 3), np.int64)
+    reported = {name: added(exact.diagnostic_limbs(sums)) for name, sums in summary.diagnostics.items()}
+    diagnostics = [reported.get(name, empty) for name in block.diagnostics]
+    result = {
+        "final_regret": final,
+        "pulls": added(exact.total(summary.pulls)),
+        "regret": added(exact.regret_limbs(summary.regret)),
+        "diagnostics": np.stack(diagnostics, axis=1) if diagnostics else empty[:, None][:, :0],
+    }
+    if summary.curve is None:
+        return result
+    return result | {"curve": side_by_side(summary.curve)[..., : min(block.used, block.kept)]}
 
 
-def _side_by_side(which: Any, words: Any, instances: Instance, policies: Policy, rounds: Any, *, horizon: int) -> Any:
+def _side_by_side(which: Which, inputs: Inputs, *, horizon: int, keep_curves: bool) -> Summary:
     """The runs of a brick: the only place that knows how a run is computed."""
     cells, seeds = which
+    used = seeds < inputs.stop
 
-    def cell(instance: Instance, policy: Policy) -> Any:
-        return jax.vmap(lambda i: rollout(tape.fold_in(words, i), instance, policy, rounds, horizon=horizon))(seeds)
+    def cell(instance: Instance, policy: Policy) -> Summary:
+        def run(i: Int[Array, ""]) -> Any:
+            return rollout(tape.fold_in(inputs.words, i), instance, policy, inputs.rounds, horizon=horizon)
+
+        pulls, regret, diagnostics = jax.vmap(run, out_axes=-1)(seeds)
+        return Summary(
+            final_regret=regret[-1],
+            curve=regret if keep_curves else None,
+            pulls=exact.halves(jnp.where(used, pulls, 0)),
+            regret=exact.regret_sums(regret, used, inputs.per_unit),
+            diagnostics={name: exact.diagnostic_sums(values, used) for name, values in diagnostics.items()},
+        )
 
     if cells.shape == (1,):  # numbers that all runs share are cheaper than one each
-        return jax.tree.map(lambda x: x[None], cell(*jax.tree.map(lambda x: x[cells[0]], (instances, policies))))
-    return jax.vmap(cell)(*jax.tree.map(lambda x: x[cells], (instances, policies)))
+        of_one = jax.tree.map(lambda x: x[cells[0]], (inputs.instances, inputs.policies))
+        return jax.tree.map(lambda x: x[None], cell(*of_one))
+    return jax.vmap(cell)(*jax.tree.map(lambda x: x[cells], (inputs.instances, inputs.policies)))
 
 
-@partial(jax.jit, static_argnames=("mesh", "horizon"))
-def _on_devices(cells: Any, seeds: Any, *inputs: Any, mesh: Mesh, horizon: int) -> Any:
+@partial(jax.jit, static_argnames=("mesh", "horizon", "keep_curves"))
+def _on_devices(which: Which, inputs: Inputs, *, mesh: Mesh, horizon: int, keep_curves: bool) -> Summary:
     shared, split = PartitionSpec(), PartitionSpec("bricks")
 
-    def share(cells: Any, seeds: Any, *inputs: Any) -> Any:
-        return jax.lax.map(lambda which: _side_by_side(which, *inputs, horizon=horizon), (cells, seeds))
+    def share(which: Which, inputs: Inputs) -> Summary:
+        brick = partial(_side_by_side, inputs=inputs, horizon=horizon, keep_curves=keep_curves)
+        return jax.lax.map(brick, which)
 
-    specs = (split, split, *(shared for _ in inputs))
-    return jax.shard_map(share, mesh=mesh, in_specs=specs, out_specs=split, check_vma=False)(cells, seeds, *inputs)
+    return jax.shard_map(share, mesh=mesh, in_specs=(split, shared), out_specs=split, check_vma=False)(which, inputs)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
+from jaxtyping import Float, Float64
 
-from jaxbandit.block import DIAGNOSTIC_BITS, regret_bits, whole
+from jaxbandit.exact import diagnostic_mean, standard_error
 from jaxbandit.store import Plan
 
 if TYPE_CHECKING:
@@ -19,12 +20,12 @@ PACKAGES = ("jaxbandit", "jax", "jaxlib", "numpy")
 REWARD = "reward"
 
 
-def assembled(spec: Any, group: Any, plan: Plan, q: np.ndarray) -> dict[str, np.ndarray]:
+def assembled(spec: Any, group: Any, plan: Plan, q: np.ndarray, *, with_curves: bool) -> dict[str, np.ndarray]:
     """The variables of the dataset, with one leading axis of cells, in the order of the grid.
 
     The blocks of a row of cells are read at a time.
     """
-    rows = [_row(spec, group, plan, i, q) for i in range(plan.shape[0])]
+    rows = [_row(spec, group, plan, i, q, with_curves) for i in range(plan.shape[0])]
     index = {tuple(cell): at for at, cell in enumerate(plan.values)}
     order = [index[tuple(cell.values())] for cell in spec.cells.values]
     variables = {name: np.concatenate([row.pop(name) for row in rows])[order] for name in list(rows[0])}
@@ -32,16 +33,16 @@ def assembled(spec: Any, group: Any, plan: Plan, q: np.ndarray) -> dict[str, np.
     return variables | {"regret_mean": np.einsum("cprk,ck->cpr", variables["pulls_mean"], gaps)}
 
 
-def _row(spec: Any, group: Any, plan: Plan, i: int, q: np.ndarray) -> dict[str, np.ndarray]:
+def _row(spec: Any, group: Any, plan: Plan, i: int, q: np.ndarray, with_curves: bool) -> dict[str, np.ndarray]:
     cells = plan.cell_edges[i + 1] - plan.cell_edges[i]
     blocks = [(j, *plan.seed_edges[j : j + 2]) for j in range(plan.shape[1])]
 
     def total(name: str) -> np.ndarray:
-        return np.sum([group[name][i, j, :cells] for j, _, _ in blocks], axis=0)
+        return np.sum([group[name][i, j][:cells] for j, _, _ in blocks], axis=0)
 
-    def runs(name: str, kept: int) -> np.ndarray:
-        parts = [group[name][i, j, :cells, :, : min(b, kept) - a] for j, a, b in blocks if a < kept]
-        return np.concatenate(parts, axis=2)
+    def runs(name: str, kept: int) -> Float[np.ndarray, "cells policies *shape kept"]:
+        parts = [group[name][i, j][:cells, ..., : min(b, kept) - a] for j, a, b in blocks if a < kept]
+        return np.concatenate(parts, axis=-1)
 
     final = runs("final_regret", spec.seeds)
     row = {
@@ -51,9 +52,12 @@ def _row(spec: Any, group: Any, plan: Plan, i: int, q: np.ndarray) -> dict[str, 
         "pulls_mean": total("pulls") / spec.seeds,
     }
     if spec.kept:
-        row["regret_curve"] = runs("curve", min(spec.kept, spec.seeds))
-        row["regret_quantile"] = quantiles(row["regret_curve"], q)
-    row["regret_quantile"][:, :, -1] = quantiles(final, q)
+        curves = runs("curve", min(spec.kept, spec.seeds))
+        if with_curves:
+            row["regret_curve"] = np.moveaxis(curves.copy(), -1, -2)
+        curves.sort(axis=-1)
+        row["regret_quantile"] = quantiles(curves, q)
+    row["regret_quantile"][:, :, -1] = quantiles(np.sort(final, axis=-1), q)
     if spec.diagnostics:
         means = diagnostic_mean(total("diagnostics"), spec.seeds)
         means = np.where(np.array(spec.reported)[:, :, None], means, np.nan)
@@ -61,30 +65,14 @@ def _row(spec: Any, group: Any, plan: Plan, i: int, q: np.ndarray) -> dict[str, 
     return row
 
 
-def quantiles(values: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """Over the runs (axis 2), linear between order statistics, as a new last axis."""
-    in_order = np.sort(np.moveaxis(values, 2, -1), axis=-1)  # NumPy sorts neighbours faster than it selects
-    return np.moveaxis(np.quantile(in_order, q, axis=-1, overwrite_input=True), 0, -1).astype(np.float64)
+def quantiles(in_order: Float[np.ndarray, "*shape n"], q: Float[np.ndarray, " Q"]) -> Float64[np.ndarray, "*shape Q"]:
+    """Linear between order statistics: what ``np.quantile`` gives, which selects more slowly than NumPy sorts."""
+    place = q * (in_order.shape[-1] - 1)
+    below, above = (in_order[..., side(place).astype(int)].astype(np.float64) for side in (np.floor, np.ceil))
+    return below + (above - below) * (place % 1)
 
 
-def standard_error(sums: np.ndarray, rounds: np.ndarray, n: int) -> np.ndarray:
-    """``sqrt((n sum q^2 - (sum q)^2) / (n (n - 1)) / n)``, exact up to the last division; NaN for a single run."""
-    if n == 1:
-        return np.full(sums.shape[:-1], np.nan)
-    q, square = sums[..., 0].astype(object), whole(sums[..., 1], sums[..., 2])
-    variance = ((n * square - q * q) / (n * (n - 1))).astype(np.float64)
-    return np.sqrt(variance / n) * np.exp2(-regret_bits(rounds))
-
-
-def diagnostic_mean(sums: np.ndarray, n: int) -> np.ndarray:
-    """NaN where a value was not finite."""
-    mean = (whole(sums[..., 0], sums[..., 1]) / (n * 2**DIAGNOSTIC_BITS)).astype(np.float64)
-    return np.where(sums[..., 2] > 0, np.nan, mean)
-
-
-def labelled(
-    spec: Any, variables: dict[str, np.ndarray], q: np.ndarray, build: Callable[..., Any], *, with_curves: bool
-) -> "xarray.Dataset":
+def labelled(spec: Any, variables: dict[str, np.ndarray], q: np.ndarray, build: Callable[..., Any]) -> "xarray.Dataset":
     """The dataset: dimensions of the grid for the axis of cells, and a long name and unit for everything."""
     import xarray
 
@@ -106,7 +94,6 @@ def labelled(
             _named(*beyond[name][1:]),
         )
         for name, values in variables.items()
-        if with_curves or name != "regret_curve"
     }
     coordinates: dict[str, Any] = {
         name: (axis.dimension, values, _named(name)) for axis in spec.axes for name, values in axis.values.items()

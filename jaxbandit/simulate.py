@@ -116,7 +116,7 @@ def replay(rewards: Any, delays: Any, policy: Policy) -> Trace:
     check_policy(policy, rewards.shape[1], rewards.shape[0], binary=False)
     trace = _replay(rewards, delays, policy)
     if not _checks.is_traced(trace) and (np.asarray(trace.arms) >= rewards.shape[1]).any():
-        raise _nan_error(policy)
+        raise nan_error(policy)
     return trace
 
 
@@ -184,11 +184,11 @@ def _one_round(policy: Policy, *, num_arms: int, horizon: int, binary: bool) -> 
 def checked(run: Run, policy: Policy) -> Run:
     """``run``, after a look at whether every round pulled an arm."""
     if not _checks.is_traced(run) and np.isnan(np.asarray(run.regret[..., -1])).any():
-        raise _nan_error(policy)
+        raise nan_error(policy)
     return run
 
 
-def _nan_error(policy: Policy) -> ValueError:
+def nan_error(policy: Policy) -> ValueError:
     return ValueError(f"policy {type(policy).__name__} gave a score that is NaN; use -inf for an arm not to be pulled")
 
 

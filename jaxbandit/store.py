@@ -115,7 +115,7 @@ def told(path: Any) -> Iterator[None]:
 def opened(path: Path | None, same: Mapping[str, Any], arrays: Any, asked: Plan, names: list[str]) -> tuple[Any, Plan]:
     """The zarr group at ``path`` and its plan, made or extended for the cells and seeds of ``asked``.
 
-    Without a path, arrays in memory in its place.
+    Without a path, arrays of blocks in memory in its place.
 
     Args:
         path: a folder, or ``None``.
@@ -132,10 +132,8 @@ def opened(path: Path | None, same: Mapping[str, Any], arrays: Any, asked: Plan,
     from filelock import FileLock
 
     if path is None:
-        return {
-            name: np.full((*asked.shape, *array.shape), array.fill, array.dtype)
-            for name, array in _with_mask(arrays(asked.room)).items()
-        }, asked
+        group = {name: np.empty(asked.shape, object) for name in arrays(asked.room)}
+        return group | {"done": np.zeros(asked.shape, bool)}, asked
     with told(path):
         path.mkdir(parents=True, exist_ok=True)
         with FileLock(path / LOCK):
@@ -217,12 +215,12 @@ def write(group: Any, at: tuple[int, int], result: Mapping[str, np.ndarray]) -> 
     for name, values in result.items():
         if name not in group:  # nothing of it is kept
             continue
-        array, filled = group[name], tuple(slice(size) for size in values.shape)
+        array = group[name]
         if isinstance(array, np.ndarray):
-            array[at][filled] = values
+            array[at] = values
             continue
         padded = np.full(array.shape[2:], array.fill_value, array.dtype)
-        padded[filled] = values
+        padded[tuple(slice(size) for size in values.shape)] = values
         array[at] = padded
     group["done"][at] = True
 

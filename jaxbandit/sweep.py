@@ -70,14 +70,14 @@ class Spec(NamedTuple):
         } | {f"version of {package}": version(package) for package in PACKAGES}
 
     def arrays(self, room: tuple[int, int]) -> dict[str, Array]:
-        """What a block with that room holds; see ``block.reduced``."""
+        """What a block with that room holds; see ``block.collected``."""
         cells, seeds = room
         head, tail = (cells, len(self.cells.policies)), len(self.rounds)
         kept = min(self.kept, seeds)
         nothing = np.array(np.nan, self.dtype)
         arrays = {
             "final_regret": Array((*head, seeds), self.dtype, nothing),
-            "curve": Array((*head, kept, tail), self.dtype, nothing),
+            "curve": Array((*head, tail, kept), self.dtype, nothing),
             "pulls": Array((*head, tail, self.num_arms), np.int64, 0),
             "regret": Array((*head, tail, 3), np.int64, 0),
             "diagnostics": Array((*head, len(self.diagnostics), tail, 3), np.int64, 0),
@@ -87,7 +87,7 @@ class Spec(NamedTuple):
     def plan(self) -> Plan:
         """The plan of a new store."""
         count = len(self.cells.values)
-        run_bytes = len(self.rounds) * (self.num_arms + 1 + len(self.diagnostics)) * self.dtype.itemsize
+        run_bytes = (1 + (len(self.rounds) if self.kept else 0)) * self.dtype.itemsize
         room = room_for(count, self.seeds, block.max_runs(self.horizon, run_bytes, self.platform))
         values = [list(cell.values()) for cell in self.cells.values]
         nothing = Plan(room, [], [], [0], [0])
@@ -170,7 +170,7 @@ def sweep(
         from jax.experimental import multihost_utils
 
         multihost_utils.sync_global_devices("jaxbandit.sweep")
-    return labelled(spec, assembled(spec, group, plan, q), q, build, with_curves=curves is not None)
+    return labelled(spec, assembled(spec, group, plan, q, with_curves=curves is not None), q, build)
 
 
 def _extra() -> Any:
@@ -213,7 +213,7 @@ def _spec(build: Any, axes: Any, horizon: int, seeds: int, key: Any, checkpoints
         reported=[[name in names for name in diagnostics] for names in reported],
         dtype=dtype,
         x64=bool(jax.config.x64_enabled),  # pyright: ignore[reportAttributeAccessIssue]
-        platform=batch._devices()[0].platform,
+        platform=batch.local_devices()[0].platform,
     )
 
 

@@ -14,7 +14,7 @@ import zarr
 from zarr.storage import _local as files
 
 import jaxbandit as jb
-from jaxbandit import block, labelled
+from jaxbandit import block, exact
 from tests.examples import refused
 
 HORIZON = 40
@@ -197,20 +197,39 @@ def test_bricks_cover_a_block(cells, seeds, devices, width):
     assert shape.cells * shape.seeds <= max(width, 8) + 7
 
 
-def test_sums_are_exact():
+@pytest.mark.parametrize("runs", [1, 8, 5000, 3 * exact.AT_ONCE + 5])
+def test_sums_of_regret_are_exact(runs):
     """Against Python's integers, where the squares of many large regrets overflow 64 bits."""
     rng = np.random.default_rng(0)
     rounds = np.array([1, 1000, 2**24])
-    regret = rng.uniform(0.99, 1, (1, 5000, 3)) * rounds
-    sums = block.regret_sums(regret, rounds)
-    squares = block.whole(sums[0, :, 1], sums[0, :, 2])
-    for c, bits in enumerate(block.regret_bits(rounds)):
-        q = [round(float(x) * 2.0 ** int(bits)) for x in regret[0, :, c]]
+    regret = jnp.asarray(rng.uniform(0.99, 1, (3, runs)) * rounds[:, None])
+    used = np.arange(runs) < max(runs - 3, 1)
+    sums = jax.jit(exact.regret_sums)(regret, used, jnp.asarray(2.0 ** exact.regret_bits(rounds)))
+    limbs = exact.regret_limbs(jax.device_get(sums))
+    squares = exact.whole(limbs[:, 1], limbs[:, 2])
+    for c, bits in enumerate(exact.regret_bits(rounds)):
+        q = [round(float(x) * 2.0 ** int(bits)) for x in regret[c, used]]
         assert max(q) <= 2**31
-        assert sums[0, c, 0] == sum(q)
-        assert squares[c] == sum(x * x for x in q) > 2**63
-    error = labelled.standard_error(sums, rounds, 5000)
-    np.testing.assert_allclose(error[0], regret[0].std(axis=0, ddof=1) / np.sqrt(5000), rtol=1e-6)
+        assert limbs[c, 0] == sum(q)
+        assert squares[c] == sum(x * x for x in q)
+    assert runs < 5000 or squares[0] > 2**63
+    if runs > 1:
+        error = exact.standard_error(limbs, rounds, int(used.sum()))
+        expected = np.asarray(regret[:, used], float).std(axis=1, ddof=1) / np.sqrt(used.sum())
+        np.testing.assert_allclose(error, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("runs", [1, 9, exact.AT_ONCE + 1])
+def test_sums_of_diagnostics_are_exact(runs):
+    rng = np.random.default_rng(1)
+    values = jnp.asarray(rng.normal(size=(4, runs)) * 10.0 ** np.array([[-6], [0], [5], [9]]))
+    values = values.at[3, 0].set(jnp.inf)
+    used = np.arange(runs) < max(runs - 1, 1)
+    limbs = exact.diagnostic_limbs(jax.device_get(jax.jit(exact.diagnostic_sums)(values, used)))
+    kept = [[float(x) for x in row[used] if np.isfinite(x)] for row in values]
+    expected = [sum(round(x * 2.0**exact.DIAGNOSTIC_BITS) for x in row) for row in kept]
+    assert exact.whole(limbs[:, 0], limbs[:, 1]).tolist() == expected
+    assert limbs[:, 2].tolist() == [0, 0, 0, 1]
 
 
 def test_a_killed_sweep_goes_on_where_it_was(small, computed, data, tmp_path, monkeypatch):
