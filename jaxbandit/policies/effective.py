@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, UInt8, UInt32
 
 from jaxbandit.laws import one_hot
 
@@ -23,13 +23,17 @@ CDF = Callable[[Int[Array, "..."]], Float[Array, "..."]]
 
 
 class EffectivePulls(NamedTuple):
-    """``pulled[:, s-1]`` is the arm of round s, one-hot, and ``old`` counts the pulls that have reached the window.
+    """``pulled[:, s-1]`` is the arm of round s, one-hot, once the block of round s is over, and bit i of ``recent`` that
+    of i rounds ago.
 
-    ``far[:, j]`` is what young pulls of earlier chunks add to Ñ in the j-th round of the present one, and
-    ``near[:, j]`` what all young pulls from before the present block add in its j-th round.
+    ``old`` counts the pulls that have reached the window, and bit j of ``leaving`` is the one that will in the j-th
+    round of the present block. ``far[:, j]`` is what young pulls of earlier chunks add to Ñ in the j-th round of the
+    present chunk, and ``near[:, j]`` what all young pulls add in the j-th round of the present block.
     """
 
-    pulled: Float[Array, "K R"]
+    pulled: UInt8[Array, "K R"]
+    recent: UInt32[Array, " K"]
+    leaving: UInt32[Array, " K"]
     old: Float[Array, " K"]
     far: Float[Array, "K C"]
     near: Float[Array, "K B"]
@@ -38,7 +42,9 @@ class EffectivePulls(NamedTuple):
     def empty(cls, num_arms: int, horizon: int) -> "EffectivePulls":
         rounds = CHUNK * (horizon // CHUNK + 1)
         return cls(
-            pulled=jnp.zeros((num_arms, rounds)),
+            pulled=jnp.zeros((num_arms, rounds), jnp.uint8),
+            recent=jnp.zeros(num_arms, jnp.uint32),
+            leaving=jnp.zeros(num_arms, jnp.uint32),
             old=jnp.zeros(num_arms),
             far=jnp.zeros((num_arms, CHUNK)),
             near=jnp.zeros((num_arms, BLOCK)),
@@ -46,26 +52,42 @@ class EffectivePulls(NamedTuple):
 
     def at(self, t: Int[Array, ""], window: Int[Array, ""], cdf: CDF) -> Float[Array, " K"]:
         """Ñ at the start of round t."""
-        j = (t - 1) % BLOCK
-        block = jax.lax.dynamic_slice_in_dim(self.pulled, t - 1 - j, BLOCK, axis=1)
-        weights = _young(j - jnp.arange(BLOCK, dtype=jnp.int32), window, cdf)
-        return self.near[:, j] + jnp.sum(weights[None] * block, axis=1) + cdf(window) * self.old
+        return self.near[:, (t - 1) % BLOCK] + cdf(window) * self.old
 
     def observe(self, t: Int[Array, ""], arm: Int[Array, ""], window: Int[Array, ""], cdf: CDF) -> "EffectivePulls":
         """After ``arm`` was pulled in round t."""
-        column = one_hot(arm, self.old.shape[0]).astype(self.pulled.dtype)[:, None]
-        pulled = jax.lax.dynamic_update_slice_in_dim(self.pulled, column, t - 1, axis=1)
-        reaching = t + 1 - window
-        old = self.old + jnp.where(reaching >= 1, pulled[:, jnp.maximum(reaching, 1) - 1], 0)
+        j = (t - 1) % BLOCK
+        now = one_hot(arm, self.old.shape[0])
+        recent = (self.recent << 1) | now.astype(jnp.uint32)
+        within = _young(jnp.arange(BLOCK, dtype=jnp.int32) - j, window, cdf)
+        near = self.near + now.astype(self.near.dtype)[:, None] * within[None]
+        reaching = jnp.where(window <= BLOCK, _bit(recent, window - 1), _bit(self.leaving, j))
+        old = self.old + reaching.astype(self.old.dtype)
 
-        def begin_block() -> tuple[Array, Array]:
-            far = jax.lax.cond(t % CHUNK == 0, lambda: _far(pulled, t, window, cdf), lambda: self.far)
+        def begin_block() -> tuple[Array, ...]:
+            block = _bit(recent[:, None], BLOCK - 1 - jnp.arange(BLOCK, dtype=jnp.int32)[None])
+            pulled = jax.lax.dynamic_update_slice_in_dim(self.pulled, block.astype(jnp.uint8), t - BLOCK, axis=1)
+            far = jax.lax.cond(t % CHUNK == 0, lambda: _far(pulled, self.far, t, window, cdf), lambda: self.far)
             first = t - t % CHUNK
             own = _product(pulled, first, t, BLOCK, window, cdf)
-            return far, jax.lax.dynamic_slice_in_dim(far, t - first, BLOCK, axis=1) + own
+            near = jax.lax.dynamic_slice_in_dim(far, t - first, BLOCK, axis=1) + own
+            return pulled, _bits(pulled, t + 1 - window), far, near
 
-        far, near = jax.lax.cond(t % BLOCK == 0, begin_block, lambda: (self.far, self.near))
-        return EffectivePulls(pulled=pulled, old=old, far=far, near=near)
+        kept = (self.pulled, self.leaving, self.far, near)
+        pulled, leaving, far, near = jax.lax.cond(t % BLOCK == 0, begin_block, lambda: kept)
+        return EffectivePulls(pulled=pulled, recent=recent, leaving=leaving, old=old, far=far, near=near)
+
+
+def _bit(bits: UInt32[Array, "..."], i: Int[Array, "..."]) -> UInt32[Array, "..."]:
+    return (bits >> i.astype(jnp.uint32)) & 1
+
+
+def _bits(pulled: UInt8[Array, "K R"], first: Int[Array, ""]) -> UInt32[Array, " K"]:
+    """Columns ``first``, ``first + 1``, ... as bits 0, 1, ...; 0 for those before the first round."""
+    start = jnp.maximum(first, 0)
+    block = jax.lax.dynamic_slice_in_dim(pulled, start, BLOCK, axis=1).astype(jnp.uint32)
+    bits = jnp.sum(block << jnp.arange(BLOCK, dtype=jnp.uint32)[None], axis=1, dtype=jnp.uint32)
+    return jnp.where(start - first < BLOCK, bits << (start - first).astype(jnp.uint32), 0)
 
 
 def _young(age: Int[Array, "..."], window: Int[Array, ""], cdf: CDF) -> Float[Array, "..."]:
@@ -73,21 +95,23 @@ def _young(age: Int[Array, "..."], window: Int[Array, ""], cdf: CDF) -> Float[Ar
 
 
 def _product(
-    pulled: Float[Array, "K R"], first: Int[Array, ""], t: Int[Array, ""], rounds: int, window: Int[Array, ""], cdf: CDF
+    pulled: UInt8[Array, "K R"], first: Int[Array, ""], t: Int[Array, ""], rounds: int, window: Int[Array, ""], cdf: CDF
 ) -> Float[Array, "K rounds"]:
     """What the young pulls of the chunk that begins after round ``first`` add in rounds t + 1..t + ``rounds``."""
     earlier = jax.lax.dynamic_slice_in_dim(pulled, first, CHUNK, axis=1)
     offset = jnp.arange(rounds, dtype=jnp.int32)[None] - jnp.arange(CHUNK, dtype=jnp.int32)[:, None]
     by_age = _young(t - first + jnp.arange(1 - CHUNK, rounds, dtype=jnp.int32), window, cdf)
-    return jnp.matmul(earlier, by_age[offset + CHUNK - 1], precision="highest")
+    return jnp.matmul(earlier.astype(by_age.dtype), by_age[offset + CHUNK - 1], precision="highest")
 
 
-def _far(pulled: Float[Array, "K R"], t: Int[Array, ""], window: Int[Array, ""], cdf: CDF) -> Float[Array, "K C"]:
+def _far(
+    pulled: UInt8[Array, "K R"], before: Float[Array, "K C"], t: Int[Array, ""], window: Int[Array, ""], cdf: CDF
+) -> Float[Array, "K C"]:
     """What the young pulls of rounds 1..t add in each round of the chunk that begins after round t."""
 
     def add(chunk: Int[Array, ""], far: Float[Array, "K C"]) -> Float[Array, "K C"]:
         return far + _product(pulled, chunk * CHUNK, t, CHUNK, window, cdf)
 
     oldest = jnp.maximum((t + 1 - window) // CHUNK, 0)
-    nothing = 0 * pulled[:, :CHUNK]  # varies over the devices as ``pulled`` does, as the loop of a shard_map needs it
+    nothing = 0 * before  # varies over the devices as they do, as the loop of a shard_map needs it
     return jax.lax.fori_loop(oldest, t // CHUNK, add, nothing)
