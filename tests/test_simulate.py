@@ -164,7 +164,7 @@ def test_new_numbers_compile_nothing_and_a_new_shape_does():
 @each(POLICIES, "policy")
 def test_no_round_copies_a_buffer(policy, num_arms):
     """Outside of its entry the compiled program copies no array with an element for each run and round."""
-    horizon, lanes = 5000, 8
+    horizon, lanes = 10_000, 8
     instance = jb.Instance(jb.Bernoulli(jnp.linspace(0.2, 0.8, num_arms)), jb.Pareto(0.5))
     rounds = jnp.array([100, 2000, horizon], jnp.int32)
 

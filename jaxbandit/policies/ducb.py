@@ -69,7 +69,8 @@ class DelayCorrected(Policy):
                 f"{type(self).__name__}: cdf must be one law for all arms, got laws of shape {self.cdf.batch_shape}; "
                 "give it a single number"
             )
-        return CorrectedState(ArmStatistics.empty(num_arms), EffectivePulls.empty(num_arms, horizon))
+        effective = EffectivePulls.empty(num_arms, horizon, censored=self.window is not None)
+        return CorrectedState(ArmStatistics.empty(num_arms), effective)
 
     def scores(self, state: CorrectedState, t: Int[Array, ""], key: Array) -> Float[Array, " K"]:
         pulls, rewards = state.arms.pulls, state.arms.rewards

@@ -4,31 +4,43 @@
 the young ones with τ. Rounds are cut into chunks, and chunks into blocks. When a chunk begins, what the young pulls of
 all earlier chunks will add in each of its rounds is computed by matrix products; when a block begins, likewise what the
 pulls of its own chunk will add. Within the block only its own pulls remain to be added.
+
+Without a window every pull stays young, and products alone would take a time that grows with t. There, chunks are
+gathered into eras. When an era begins, what the pulls of all earlier ones but the last chunk will add is computed by
+Fourier transforms.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, UInt8, UInt32
 
+from jaxbandit._checks import NEVER
 from jaxbandit.laws import one_hot
 
 BLOCK = 8
 CHUNK = 128
+ERA = 1024
+
+MOST_STEEP = 32
+"""A Fourier transform is off by some ulps of the range of its weights times sqrt(2 ERA). Where this is more than so
+many ulps of the smallest weight, products are taken."""
 
 CDF = Callable[[Int[Array, "..."]], Float[Array, "..."]]
 """τ: the probability that a reward has arrived at this age."""
 
 
 class EffectivePulls(NamedTuple):
-    """``pulled[:, s-1]`` is the arm of round s, one-hot, once the block of round s is over, and bit i of ``recent`` that
-    of i rounds ago.
+    """What is known of past pulls, and what they add to Ñ in the rounds to come.
 
-    ``old`` counts the pulls that have reached the window, and bit j of ``leaving`` is the one that will in the j-th
-    round of the present block. ``far[:, j]`` is what young pulls of earlier chunks add to Ñ in the j-th round of the
-    present chunk, and ``near[:, j]`` what all young pulls add in the j-th round of the present block.
+    ``pulled[:, s-1]`` is the arm of round s, one-hot, once its block is over; bit i of ``recent`` is that of i rounds
+    ago. ``old`` counts the pulls that have reached the window; bit j of ``leaving`` is the one that will in the j-th
+    round of the present block. To Ñ in the j-th round of the present block, chunk or era is added: ``near[:, j]`` by
+    all young pulls, ``far[:, j]`` by those of earlier chunks, ``deep[:, j]`` by those of earlier eras but for the last
+    chunk (``None`` if there is a window, or but one era).
     """
 
     pulled: UInt8[Array, "K R"]
@@ -37,9 +49,10 @@ class EffectivePulls(NamedTuple):
     old: Float[Array, " K"]
     far: Float[Array, "K C"]
     near: Float[Array, "K B"]
+    deep: Float[Array, "K E"] | None
 
     @classmethod
-    def empty(cls, num_arms: int, horizon: int) -> "EffectivePulls":
+    def empty(cls, num_arms: int, horizon: int, *, censored: bool) -> "EffectivePulls":
         rounds = CHUNK * (horizon // CHUNK + 1)
         return cls(
             pulled=jnp.zeros((num_arms, rounds), jnp.uint8),
@@ -48,6 +61,7 @@ class EffectivePulls(NamedTuple):
             old=jnp.zeros(num_arms),
             far=jnp.zeros((num_arms, CHUNK)),
             near=jnp.zeros((num_arms, BLOCK)),
+            deep=None if censored or horizon <= ERA else jnp.zeros((num_arms, ERA)),
         )
 
     def at(self, t: Int[Array, ""], window: Int[Array, ""], cdf: CDF) -> Float[Array, " K"]:
@@ -64,18 +78,28 @@ class EffectivePulls(NamedTuple):
         reaching = jnp.where(window <= BLOCK, _bit(recent, window - 1), _bit(self.leaving, j))
         old = self.old + reaching.astype(self.old.dtype)
 
-        def begin_block() -> tuple[Array, ...]:
+        def begin_block() -> tuple[Array | None, ...]:
             block = _bit(recent[:, None], BLOCK - 1 - jnp.arange(BLOCK, dtype=jnp.int32)[None])
             pulled = jax.lax.dynamic_update_slice_in_dim(self.pulled, block.astype(jnp.uint8), t - BLOCK, axis=1)
-            far = jax.lax.cond(t % CHUNK == 0, lambda: _far(pulled, self.far, t, window, cdf), lambda: self.far)
+            deep, far = jax.lax.cond(t % CHUNK == 0, partial(begin_chunk, pulled), lambda: (self.deep, self.far))
             first = t - t % CHUNK
             own = _product(pulled, first, t, BLOCK, window, cdf)
             near = jax.lax.dynamic_slice_in_dim(far, t - first, BLOCK, axis=1) + own
-            return pulled, _bits(pulled, t + 1 - window), far, near
+            return pulled, _bits(pulled, t + 1 - window), far, near, deep
 
-        kept = (self.pulled, self.leaving, self.far, near)
-        pulled, leaving, far, near = jax.lax.cond(t % BLOCK == 0, begin_block, lambda: kept)
-        return EffectivePulls(pulled=pulled, recent=recent, leaving=leaving, old=old, far=far, near=near)
+        def begin_chunk(pulled: Array) -> tuple[Array | None, Array]:
+            if self.deep is None:
+                oldest = jnp.maximum((t + 1 - window) // CHUNK, 0)
+                return None, _products(pulled, oldest, 0 * self.far, t, window, cdf)
+            era, before = t % ERA, self.deep
+            deep = jax.lax.cond(era == 0, lambda: _deep(pulled, before, t, cdf), lambda: before)
+            oldest = jnp.maximum((t - era) // CHUNK - 1, 0)
+            start = jax.lax.dynamic_slice_in_dim(deep, era, CHUNK, axis=1)
+            return deep, _products(pulled, oldest, start, t, window, cdf)
+
+        kept = (self.pulled, self.leaving, self.far, near, self.deep)
+        pulled, leaving, far, near, deep = jax.lax.cond(t % BLOCK == 0, begin_block, lambda: kept)
+        return EffectivePulls(pulled=pulled, recent=recent, leaving=leaving, old=old, far=far, near=near, deep=deep)
 
 
 def _bit(bits: UInt32[Array, "..."], i: Int[Array, "..."]) -> UInt32[Array, "..."]:
@@ -99,19 +123,64 @@ def _product(
 ) -> Float[Array, "K rounds"]:
     """What the young pulls of the chunk that begins after round ``first`` add in rounds t + 1..t + ``rounds``."""
     earlier = jax.lax.dynamic_slice_in_dim(pulled, first, CHUNK, axis=1)
-    offset = jnp.arange(rounds, dtype=jnp.int32)[None] - jnp.arange(CHUNK, dtype=jnp.int32)[:, None]
     by_age = _young(t - first + jnp.arange(1 - CHUNK, rounds, dtype=jnp.int32), window, cdf)
-    return jnp.matmul(earlier.astype(by_age.dtype), by_age[offset + CHUNK - 1], precision="highest")
+    return jnp.matmul(earlier.astype(by_age.dtype), _toeplitz(by_age, CHUNK), precision="highest")
 
 
-def _far(
-    pulled: UInt8[Array, "K R"], before: Float[Array, "K C"], t: Int[Array, ""], window: Int[Array, ""], cdf: CDF
+def _toeplitz(x: Float[Array, " n"], rows: int) -> Float[Array, "rows columns"]:
+    """Row i holds ``x[rows-1-i:][:columns]``: repeated and cut into rows of another length, faster than by look-ups."""
+    period = x.shape[0] + 1
+    repeated = jnp.tile(jnp.pad(x, (0, 1)), rows)
+    return repeated[rows - 1 : rows - 1 + rows * (period - 1)].reshape(rows, period - 1)[:, : period - rows]
+
+
+def _products(
+    pulled: UInt8[Array, "K R"],
+    oldest: Int[Array, ""],
+    start: Float[Array, "K C"],
+    t: Int[Array, ""],
+    window: Int[Array, ""],
+    cdf: CDF,
 ) -> Float[Array, "K C"]:
-    """What the young pulls of rounds 1..t add in each round of the chunk that begins after round t."""
+    """``start``, and what the young pulls of the chunks from ``oldest`` on add in rounds t + 1..t + CHUNK."""
 
     def add(chunk: Int[Array, ""], far: Float[Array, "K C"]) -> Float[Array, "K C"]:
         return far + _product(pulled, chunk * CHUNK, t, CHUNK, window, cdf)
 
-    oldest = jnp.maximum((t + 1 - window) // CHUNK, 0)
-    nothing = 0 * before  # varies over the devices as they do, as the loop of a shard_map needs it
-    return jax.lax.fori_loop(oldest, t // CHUNK, add, nothing)
+    return jax.lax.fori_loop(oldest, t // CHUNK, add, start)
+
+
+def _deep(pulled: UInt8[Array, "K R"], before: Float[Array, "K E"], t: Int[Array, ""], cdf: CDF) -> Float[Array, "K E"]:
+    """What the pulls of rounds 1..t - CHUNK add in rounds t + 1..t + ERA, where an era begins.
+
+    Weights that differ little are the smallest of an era and what is above it: the smallest times the number of pulls,
+    and a convolution. So what rounding does to the transforms stays small beside the sum.
+    """
+    youngest = jnp.asarray(CHUNK + 1, jnp.int32)
+    nothing = 0 * before
+
+    def transformed() -> Float[Array, "K E"]:
+        def add(era: Int[Array, ""], sums: tuple[Array, Array]) -> tuple[Array, Array]:
+            spectrum, flat = sums
+            first = era * ERA
+            rows = jax.lax.dynamic_slice_in_dim(pulled, first, ERA, axis=1).astype(before.dtype)
+            rows = jnp.where(first + jnp.arange(ERA, dtype=jnp.int32) < t - CHUNK, rows, 0)
+            lag = (jnp.arange(2 * ERA, dtype=jnp.int32) + ERA) % (2 * ERA) - ERA
+            weights = cdf(jnp.maximum(t - first + lag, youngest))
+            smallest = cdf(jnp.maximum(t - first - ERA + 1, youngest))
+            above = jnp.fft.rfft((weights - smallest).astype(before.dtype))
+            return spectrum + jnp.fft.rfft(rows, 2 * ERA) * above[None], flat + smallest * jnp.sum(rows, axis=1)
+
+        start = jnp.fft.rfft(nothing, 2 * ERA), nothing[:, 0]
+        spectrum, flat = jax.lax.fori_loop(0, t // ERA, add, start)
+        return flat[:, None] + jnp.fft.irfft(spectrum, 2 * ERA)[:, :ERA]
+
+    def multiplied() -> Float[Array, "K E"]:
+        def add(chunk: Int[Array, ""], deep: Float[Array, "K E"]) -> Float[Array, "K E"]:
+            return deep + _product(pulled, chunk * CHUNK, t, ERA, jnp.asarray(NEVER, jnp.int32), cdf)
+
+        return jax.lax.fori_loop(0, t // CHUNK - 1, add, nothing)
+
+    smallest, largest = cdf(youngest), cdf(t + ERA)
+    flat = (largest - smallest) * (2 * ERA) ** 0.5 <= MOST_STEEP * smallest
+    return jax.lax.cond(flat, transformed, multiplied)

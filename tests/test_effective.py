@@ -1,0 +1,81 @@
+"""Effective pulls against the sum that defines them."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxbandit as jb
+from jaxbandit import NEVER
+from jaxbandit.policies.effective import CHUNK, ERA, EffectivePulls
+
+HORIZON = 3 * ERA + CHUNK + 3
+LAWS = {
+    "tail index 0.1": lambda: jb.Pareto(0.1),
+    "tail index 0.7": lambda: jb.Pareto(0.7),
+    "nothing before round 1500": lambda: jb.Constant(1500),
+    "some 1000 rounds": lambda: jb.LogNormal(7.0, 0.7),
+    "a fifth is lost": lambda: jb.Lossy(jb.Geometric(0.01), 0.2),
+}
+WINDOWS = [None, 1, 5, 8, 9, 200, 1500]
+
+
+def effective(arms, law: jb.DelayLaw, window, *, censored: bool):
+    """Ñ at the start of every round."""
+
+    def step(pulls, t):
+        return pulls.observe(t, arms[t - 1], window, law.cdf), pulls.at(t, window, law.cdf)
+
+    start = EffectivePulls.empty(3, len(arms), censored=censored)
+    return jax.lax.scan(step, start, jnp.arange(1, len(arms) + 1, dtype=jnp.int32))[1]
+
+
+def defined(arms, law: jb.DelayLaw, window: int | None) -> np.ndarray:
+    ages = np.arange(1, len(arms))
+    weights = np.asarray(law.cdf(jnp.asarray(ages if window is None else np.minimum(ages, window))), float)
+    weights = np.concatenate([[0.0], weights])
+    return np.stack([np.convolve(arms == arm, weights)[: len(arms)] for arm in range(3)], axis=1)
+
+
+def arms() -> np.ndarray:
+    """One arm is pulled nearly always, one twice."""
+    drawn = np.random.default_rng(0).choice(2, HORIZON, p=[0.98, 0.02]).astype(np.int32)
+    drawn[[2, 900]] = 2
+    return drawn
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("window", WINDOWS)
+def test_effective_pulls_are_the_sum_that_defines_them(law, window):
+    """To some ulps, of rarely pulled arms too, and 0 where it is 0: an arm is pulled at once while it is."""
+    pulled, believed = arms(), LAWS[law]()
+    threshold = jnp.asarray(NEVER if window is None else window, jnp.int32)
+    found = jax.jit(partial(effective, censored=window is not None))(jnp.asarray(pulled), believed, threshold)
+    exact = defined(pulled, believed, window)
+    np.testing.assert_allclose(found, exact, rtol=16 * jnp.finfo(found.dtype).eps, atol=0)
+
+
+def test_laws_and_windows_can_be_batched():
+    pulled = jnp.asarray(arms())
+    laws = jb.Pareto(jnp.array([0.1, 0.7]))
+    uncensored = jax.vmap(lambda law: effective(pulled, law, jnp.asarray(NEVER, jnp.int32), censored=False))(laws)
+    windows = jnp.array([5, 300], jnp.int32)
+    censored = jax.vmap(lambda window: effective(pulled, jb.Pareto(0.7), window, censored=True))(windows)
+    eps = 16 * jnp.finfo(uncensored.dtype).eps
+    for i, tail_index in enumerate((0.1, 0.7)):
+        np.testing.assert_allclose(uncensored[i], defined(arms(), jb.Pareto(tail_index), None), rtol=eps, atol=0)
+        np.testing.assert_allclose(censored[i], defined(arms(), jb.Pareto(0.7), int(windows[i])), rtol=eps, atol=0)
+
+
+def test_without_a_window_long_horizons_use_fourier_transforms():
+    """The pulls of earlier eras are convolved by Fourier transforms, once an era."""
+
+    def transforms(horizon: int) -> int:
+        start = jax.eval_shape(partial(EffectivePulls.empty, 2, horizon, censored=False))
+        observe = lambda pulls, t: pulls.observe(t, t * 0, jnp.asarray(NEVER, jnp.int32), jb.Pareto(0.7).cdf)  # noqa: E731
+        return jax.jit(observe).lower(start, jax.ShapeDtypeStruct((), jnp.int32)).as_text().count("stablehlo.fft")
+
+    assert transforms(ERA) == 0
+    assert transforms(ERA + 1) == transforms(10 * ERA) > 0
