@@ -3,9 +3,10 @@
 from typing import Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, Num
 
 from jaxbandit import _checks
+from jaxbandit._checks import NEVER
 from jaxbandit.laws import pick
 from jaxbandit.pending import ConversionsByPull, Pull
 from jaxbandit.policies.base import ArmStatistics, Policy, add_compensated, check_single
@@ -15,7 +16,10 @@ Scalar = Float[Array, ""]
 
 
 class Log(NamedTuple):
-    """The pull of every round: ``code`` is its delay times K plus its arm, so that both are one look-up."""
+    """The pull of every round: ``code`` is its delay and its arm, so that both are one look-up.
+
+    A reward of 0 is logged as one that never comes; if rewards are 0 or 1, ``reward`` is not needed, nor written.
+    """
 
     code: Int[Array, "T+1"]
     reward: Float[Array, "T+1"]
@@ -26,9 +30,27 @@ class Log(NamedTuple):
 
     def write(self, t: Int[Array, ""], pull: Pull, num_arms: int) -> "Log":
         """A delay of half the horizon or more is longer than any window, and shortened to that."""
-        code = jnp.minimum(pull.delay, self.code.shape[0] // 2 + 2) * num_arms + pull.arm
-        reward = pull.reward.astype(self.reward.dtype)
-        return Log(code=self.code.at[t].set(code), reward=self.reward.at[t].set(reward))
+        longest = self.code.shape[0] // 2 + 2
+        delay = jnp.where(pull.reward > 0, jnp.minimum(pull.delay, longest), longest)
+        code = self.code.at[t].set((delay << _bits(num_arms)) | pull.arm)
+        if _exact(pull.reward):
+            return self._replace(code=code)
+        return Log(code=code, reward=self.reward.at[t].set(pull.reward.astype(self.reward.dtype)))
+
+    def read(self, t: Int[Array, "..."], num_arms: int) -> tuple[Int[Array, "..."], Int[Array, "..."]]:
+        """Delays and arms."""
+        code = self.code[t]
+        return code >> _bits(num_arms), code & (2 ** _bits(num_arms) - 1)
+
+
+def _bits(num_arms: int) -> int:
+    """Bits of an arm. A delay fits beside it, as T K < 2^31."""
+    return (num_arms - 1).bit_length()
+
+
+def _exact(reward: Num[Array, "..."]) -> bool:
+    """Whether rewards are 0 or 1, so that their sums are whole numbers."""
+    return jnp.issubdtype(reward.dtype, jnp.integer)
 
 
 class Lookback(NamedTuple):
@@ -67,10 +89,11 @@ class Lookback(NamedTuple):
         grown = window > self.window
         s = t - window
         at = jnp.maximum(s, 0)
-        delay, arm = log.code[at] // num_arms, log.code[at] % num_arms
+        delay, arm = log.read(at, num_arms)
         ripe = ~grown & (s >= 1) & (arm == arms)
-        reward = jnp.where(ripe, log.reward[at], 0)
-        by_delay = self.by_delay.at[which, arms, delay].add(reward, mode="drop", wrap_negative_indices=False)
+        reward = jnp.where(ripe, 1 if exact else log.reward[at], 0).astype(self.seen.dtype)
+        filed = jnp.where(ripe, delay, NEVER)  # what never comes is beyond the last entry, and not added
+        by_delay = self.by_delay.at[which, arms, filed].add(reward, mode="drop", wrap_negative_indices=False)
         arrived = jnp.where(grown, by_delay[which, arms, window], jnp.where(delay <= window, reward, 0))
         seen, error = add_compensated(self.seen, self.error, arrived, exact)
         pulls = self.pulls + ripe.astype(jnp.int32)
@@ -167,7 +190,7 @@ class AdaptPatientBandits(Policy):
     ) -> AdaptiveState:
         arms = state.arms.observe(arm, observation.rewards)
         log = state.log.write(t, observation.pull, arms.pulls.shape[0])
-        exact = jnp.issubdtype(observation.pull.reward.dtype, jnp.integer)
+        exact = _exact(observation.pull.reward)
         lookback = state.lookback.advance(t + 1, log, self.windows(arms.pulls), exact)
         return AdaptiveState(arms=arms, log=log, lookback=lookback, log_term=state.log_term)
 
