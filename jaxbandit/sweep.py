@@ -159,7 +159,7 @@ def sweep(
     if executor is not None and not isinstance(executor, Executor):
         raise TypeError(
             f"sweep: executor must be a concurrent.futures.Executor, got {executor!r}; of a Dask client, pass "
-            "client.get_executor()"
+            "client.get_executor(); for submitit's, see docs/sweeps.md"
         )
     if jax.process_count() > 1 and path is None:
         raise ValueError("sweep: several processes of jax.distributed need a store that all of them can write")
@@ -311,7 +311,7 @@ def _through(
                 if error is None:
                     yield at, future.result()
                 else:
-                    failure = failure or error
+                    failure = failure or (_not_pickled(error) if _is_of_pickle(error) else error)
                     waiting = {other: at for other, at in waiting.items() if not other.cancel()}
     finally:
         for future in waiting:
@@ -331,7 +331,21 @@ def _submitted(executor: Executor, task: Block) -> Any:
             pickle.dumps(task)
         return executor.submit(block.compute, task)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise TypeError(
-            f"sweep: the executor cannot pickle what build returns ({error}); define the classes and functions in it "
-            "at the top of a module that the workers can import, or use an executor that sends code, such as Dask's"
-        ) from error
+        raise _not_pickled(error) from error
+
+
+def _is_of_pickle(error: BaseException) -> bool:
+    """Whether a task could not be sent: some executors, such as mpi4py's, pickle it after ``submit``."""
+    says = ("pickle", "Can't get local object", "Can't get attribute")
+    return isinstance(error, pickle.PicklingError) or (
+        isinstance(error, AttributeError | TypeError) and any(words in str(error) for words in says)
+    )
+
+
+def _not_pickled(error: BaseException) -> TypeError:
+    found = TypeError(
+        f"sweep: the executor cannot pickle what build returns ({error}); define the classes and functions in it "
+        "at the top of a module that the workers can import, or use an executor that sends code, such as Dask's"
+    )
+    found.__cause__ = error
+    return found

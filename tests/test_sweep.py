@@ -369,6 +369,15 @@ def test_threads_that_share_a_store_do_not_corrupt_it(small, data, tmp_path):
             xr.testing.assert_identical(result, data)
 
 
+def test_what_an_executor_pickles_only_later_is_found_out_too(monkeypatch):
+    def unsent(task):
+        raise AttributeError("Can't pickle local object 'build.<locals>.Mine'")
+
+    monkeypatch.setattr(block, "compute", unsent)
+    with ThreadPoolExecutor(1) as executor, refused(TypeError, "cannot pickle what build returns .*define the classes"):
+        run(executor=executor)
+
+
 def test_what_cannot_be_pickled_is_found_out_before_a_worker_starts():
     class Local(jb.UCB1):
         pass
