@@ -22,7 +22,7 @@ from jaxbandit._checks import NEVER
 from jaxbandit.laws import one_hot
 
 BLOCK = 8
-CHUNK = 128
+CHUNK = 64
 ERA = 1024
 
 MOST_STEEP = 32
