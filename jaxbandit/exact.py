@@ -68,7 +68,7 @@ def regret_sums(regret: Float[Array, "C runs"], used: Bool[Array, " runs"], per_
 
 
 def diagnostic_sums(values: Float[Array, "C runs"], used: Bool[Array, " runs"]) -> DiagnosticSums:
-    """Of ``q = rint(value 2^24)`` over the runs that are ``used``."""
+    """Of ``q = rint(value 2^24)``, of the value as a float, over the runs that are ``used``."""
     scaled = values.astype(float) * 2.0**DIAGNOSTIC_BITS
     good = jnp.abs(scaled) < 2.0**62
     q = jnp.rint(jnp.where(good & used[None], scaled, 0))
@@ -114,6 +114,6 @@ def standard_error(
 
 
 def diagnostic_mean(sums: Int64[np.ndarray, "*shape 3"], n: int) -> Float64[np.ndarray, "*shape"]:
-    """NaN where a value was not finite."""
+    """NaN where a value was not finite, or 2^38 and more."""
     mean = (whole(sums[..., 0], sums[..., 1]) / (n * 2**DIAGNOSTIC_BITS)).astype(np.float64)
     return np.where(sums[..., 2] > 0, np.nan, mean)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-FORMAT = "jaxbandit sweep 1"
+FORMAT = "jaxbandit sweep 2"
 LOCK = ".lock"
 PROBE_BYTES = 2**24
 
@@ -159,8 +159,13 @@ def _is_new(path: Path) -> bool:
 
 
 def _agreed(path: Path, group: Any, same: Mapping[str, Any], asked: Plan, names: list[str]) -> Plan:
-    if group.attrs.get("format") != FORMAT:
-        raise ValueError(f"sweep: {path} is not the store of a sweep, but another zarr group; choose another folder")
+    if (format := str(group.attrs.get("format"))) != FORMAT:
+        what = (
+            "the store of another version of jaxbandit"
+            if format.startswith(FORMAT[:-1])
+            else "not the store of a sweep, but another zarr group"
+        )
+        raise ValueError(f"sweep: {path} is {what}; choose another folder")
     stored = group.attrs["same"]
     differences = [
         f"{name}: {_short(stored.get(name))} in the store, {_short(same.get(name))} in the call"

@@ -87,7 +87,10 @@ class Spec(NamedTuple):
     def plan(self) -> Plan:
         """The plan of a new store."""
         count = len(self.cells.values)
-        run_bytes = (1 + (len(self.rounds) if self.kept else 0)) * self.dtype.itemsize
+        tail = len(self.rounds)
+        run_bytes = (1 + (tail if self.kept else 0)) * self.dtype.itemsize
+        sums_bytes = 8 * tail * (self.num_arms + 3 + 3 * len(self.diagnostics))  # of a cell, whatever its runs
+        run_bytes += -(-sums_bytes // self.seeds)
         room = room_for(count, self.seeds, block.max_runs(self.horizon, run_bytes, self.platform))
         values = [list(cell.values()) for cell in self.cells.values]
         nothing = Plan(room, [], [], [0], [0])
@@ -112,7 +115,8 @@ def sweep(
 
     Run i of a cell is ``simulate(jax.random.fold_in(key, i), ...)``, bit for bit, so that all cells and policies have
     the same luck and differences between them are paired. The numbers do not depend on the devices, the executor, or
-    on how often the sweep was killed and resumed.
+    on how often the sweep was killed and resumed. One exception: where cells with few seeds run side by side, the
+    effective pulls of ``DUCB`` and ``DKLUCB`` are added in another order, which may change their last bit.
 
     Args:
         build: function of the axes' values, as arguments of these names, that gives an instance and a policy, or
@@ -141,7 +145,8 @@ def sweep(
         - ``pulls_mean``: pulls of every arm.
         - ``final_regret``: of every run, at the last checkpoint.
         - ``regret_curve``: if ``curves`` is given, over ``curve`` (a seed) and ``round``.
-        - ``NAME_mean`` for each of a policy's diagnostics, to 2^-24; NaN for policies without.
+        - ``NAME_mean`` for each of a policy's diagnostics, to 2^-24; NaN for policies without, and where that of a run
+          was not finite, or 2^38 and more.
 
         The attributes say how to run it again.
 
@@ -152,9 +157,8 @@ def sweep(
     """
     tqdm = _extra()
     path = None if store is None else Path(store)
-    q = np.atleast_1d(
-        np.asarray(_checks.floats("sweep: quantiles", quantiles, "in [0, 1]", "0.5 is the median"), float)
-    )
+    _checks.floats("sweep: quantiles", quantiles, "in [0, 1]", "0.5 is the median")
+    q = np.atleast_1d(np.asarray(quantiles, np.float64))
     spec = _spec(build, axes, horizon, seeds, key, checkpoints, curves)
     if executor is not None and not isinstance(executor, Executor):
         raise TypeError(

@@ -1,6 +1,7 @@
 """Sweeps: labelled, the same numbers as single runs, resumable, and clear about what they cannot do."""
 
 import errno
+import importlib
 import re
 import sys
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -97,6 +98,24 @@ def test_every_cell_is_a_batch_with_the_same_key(data, policy):
 def test_a_diagnostic_is_nan_for_a_policy_without(data):
     assert data.lead_mean.sel(policy="UCB1").notnull().all()
     assert data.lead_mean.sel(policy="Discarding").isnull().all()
+
+
+def test_the_default_quantiles_can_be_selected(data):
+    for q in (0.05, 0.25, 0.5, 0.75, 0.95):
+        assert data.regret_quantile.sel(quantile=q).notnull().all()
+
+
+def test_blocks_stay_small_with_many_arms_and_few_seeds(monkeypatch):
+    """The sums of a cell, which it has whatever its runs, count too."""
+    monkeypatch.setattr(block, "RESULT_BYTES", 2**20)
+
+    def wide(shift):
+        means = np.linspace(0.2, 0.4 + shift, 50)
+        return jb.Instance(jb.Bernoulli(means), jb.Pareto(np.full(50, 0.5))), jb.UCB1()
+
+    axes = {"shift": np.linspace(0.1, 0.5, 100)}
+    spec = importlib.import_module("jaxbandit.sweep")._spec(wide, axes, 200, 2, 0, None, None)
+    assert sum(array.bytes for array in spec.arrays(spec.plan().room).values()) <= 1.1 * block.RESULT_BYTES
 
 
 def test_everything_has_a_label(data):
@@ -311,6 +330,9 @@ def test_a_folder_that_is_no_store_of_ours_is_refused(tmp_path, computed):
     zarr.create_group(tmp_path / "other.zarr")
     with refused(ValueError, "is not the store of a sweep, but another zarr group"):
         run(store=tmp_path / "other.zarr")
+    zarr.create_group(tmp_path / "old.zarr", attributes={"format": "jaxbandit sweep 1"})
+    with refused(ValueError, "is the store of another version of jaxbandit"):
+        run(store=tmp_path / "old.zarr")
     for path in (tmp_path / "thesis.tex", tmp_path / "thesis.tex" / "below"):
         with refused(OSError, "cannot be written"):
             run(store=path)

@@ -44,7 +44,7 @@ class Log(NamedTuple):
 
 
 def _bits(num_arms: int) -> int:
-    """Bits of an arm. A delay fits beside it, as T K < 2^31."""
+    """Bits of an arm. Beside it a delay fits, unless (T + 5) (K - 1) reaches 2^31: far more than a memory holds."""
     return (num_arms - 1).bit_length()
 
 

@@ -154,7 +154,8 @@ def _deep(pulled: UInt8[Array, "K R"], before: Float[Array, "K E"], t: Int[Array
     """What the pulls of rounds 1..t - CHUNK add in rounds t + 1..t + ERA, where an era begins.
 
     Weights that differ little are the smallest of an era and what is above it: the smallest times the number of pulls,
-    and a convolution. So what rounding does to the transforms stays small beside the sum.
+    and a convolution. So what rounding does to the transforms stays small beside the sum. Under a ``vmap`` over laws
+    both are computed, products too, and one is chosen.
     """
     youngest = jnp.asarray(CHUNK + 1, jnp.int32)
     nothing = 0 * before
