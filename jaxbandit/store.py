@@ -200,13 +200,9 @@ def _plan(group: Any) -> Plan:
     return plan._replace(room=tuple(plan.room))
 
 
-def _with_mask(arrays: dict[str, Array]) -> dict[str, Array]:
-    return {**arrays, "done": Array((), bool, False)}
-
-
 def _fit(group: Any, arrays: dict[str, Array], blocks: tuple[int, int]) -> None:
     """Make the arrays that are missing, and enlarge those that are too small."""
-    for name, array in _with_mask(arrays).items():
+    for name, array in {**arrays, "done": Array((), bool, False)}.items():
         if name not in group:
             chunks, shape = (1, 1, *array.shape), (*blocks, *array.shape)
             group.create_array(name, shape=shape, chunks=chunks, dtype=array.dtype, fill_value=array.fill)

@@ -90,12 +90,12 @@ class EffectivePulls(NamedTuple):
         def begin_chunk(pulled: Array) -> tuple[Array | None, Array]:
             if self.deep is None:
                 oldest = jnp.maximum((t + 1 - window) // CHUNK, 0)
-                return None, _products(pulled, oldest, 0 * self.far, t, window, cdf)
+                return None, _products(pulled, oldest, t // CHUNK, 0 * self.far, t, window, cdf)
             era, before = t % ERA, self.deep
             deep = jax.lax.cond(era == 0, lambda: _deep(pulled, before, t, cdf), lambda: before)
             oldest = jnp.maximum((t - era) // CHUNK - 1, 0)
             start = jax.lax.dynamic_slice_in_dim(deep, era, CHUNK, axis=1)
-            return deep, _products(pulled, oldest, start, t, window, cdf)
+            return deep, _products(pulled, oldest, t // CHUNK, start, t, window, cdf)
 
         kept = (self.pulled, self.leaving, self.far, near, self.deep)
         pulled, leaving, far, near, deep = jax.lax.cond(t % BLOCK == 0, begin_block, lambda: kept)
@@ -136,18 +136,19 @@ def _toeplitz(x: Float[Array, " n"], rows: int) -> Float[Array, "rows columns"]:
 
 def _products(
     pulled: UInt8[Array, "K R"],
-    oldest: Int[Array, ""],
-    start: Float[Array, "K C"],
+    oldest: Int[Array, ""] | int,
+    stop: Int[Array, ""],
+    start: Float[Array, "K rounds"],
     t: Int[Array, ""],
     window: Int[Array, ""],
     cdf: CDF,
-) -> Float[Array, "K C"]:
-    """``start``, and what the young pulls of the chunks from ``oldest`` on add in rounds t + 1..t + CHUNK."""
+) -> Float[Array, "K rounds"]:
+    """``start``, and what the young pulls of chunks ``oldest..stop-1`` add in rounds t + 1..t + ``rounds``."""
 
-    def add(chunk: Int[Array, ""], far: Float[Array, "K C"]) -> Float[Array, "K C"]:
-        return far + _product(pulled, chunk * CHUNK, t, CHUNK, window, cdf)
+    def add(chunk: Int[Array, ""], total: Float[Array, "K rounds"]) -> Float[Array, "K rounds"]:
+        return total + _product(pulled, chunk * CHUNK, t, start.shape[1], window, cdf)
 
-    return jax.lax.fori_loop(oldest, t // CHUNK, add, start)
+    return jax.lax.fori_loop(oldest, stop, add, start)
 
 
 def _deep(pulled: UInt8[Array, "K R"], before: Float[Array, "K E"], t: Int[Array, ""], cdf: CDF) -> Float[Array, "K E"]:
@@ -177,10 +178,7 @@ def _deep(pulled: UInt8[Array, "K R"], before: Float[Array, "K E"], t: Int[Array
         return flat[:, None] + jnp.fft.irfft(spectrum, 2 * ERA)[:, :ERA]
 
     def multiplied() -> Float[Array, "K E"]:
-        def add(chunk: Int[Array, ""], deep: Float[Array, "K E"]) -> Float[Array, "K E"]:
-            return deep + _product(pulled, chunk * CHUNK, t, ERA, jnp.asarray(NEVER, jnp.int32), cdf)
-
-        return jax.lax.fori_loop(0, t // CHUNK - 1, add, nothing)
+        return _products(pulled, 0, t // CHUNK - 1, nothing, t, jnp.asarray(NEVER, jnp.int32), cdf)
 
     smallest, largest = cdf(youngest), cdf(t + ERA)
     flat = (largest - smallest) * (2 * ERA) ** 0.5 <= MOST_STEEP * smallest
