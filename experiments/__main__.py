@@ -7,19 +7,29 @@ import os
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import jax
 
 from experiments.report import Options, check_output
 
 FIGURES = ("fig2", "fig3", "fig4", "fig5")
-THEORY = ("lower_bound", "coverage", "adaptive", "rates", "corollary1")
-GRADIENTS = ("tune_alpha", "adversary", "learned_index", "sensitivity")
-NAMES = (*FIGURES, *THEORY, *GRADIENTS, "benchmark")
+ROOMS = {
+    "paper": (*FIGURES, "lower_bound", "coverage", "adaptive", "rates", "corollary1"),
+    "gradients": ("tune_alpha", "adversary", "learned_index", "sensitivity"),
+    "benchmark": ("benchmark",),
+}
+NAMES = tuple(name for names in ROOMS.values() for name in names)
+
+
+def experiment(name: str) -> Any:
+    """The module of an experiment, with its ``main``."""
+    room = next(room for room, names in ROOMS.items() if name in names)
+    return importlib.import_module(f"experiments.{room}.{name}")
 
 
 def describe(name: str) -> str:
-    return (importlib.import_module(f"experiments.{name}").__doc__ or "").strip().splitlines()[0]
+    return (experiment(name).__doc__ or "").strip().splitlines()[0]
 
 
 def arguments(argv: list[str] | None = None) -> argparse.Namespace:
@@ -69,8 +79,7 @@ def main(argv: list[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="replace")  # claims hold Greek letters, which not every terminal can print
     started = time.perf_counter()
     for name in FIGURES if options.name == "all" else (options.name,):
-        experiment = importlib.import_module(f"experiments.{name}")
-        experiment.main(
+        experiment(name).main(
             Options(
                 seeds=options.seeds,
                 horizon=options.horizon,

@@ -1,9 +1,15 @@
 """A differentiable simulator of stochastic bandits whose rewards arrive late."""
 
 from jaxbandit._checks import NEVER
-from jaxbandit.batch import simulate_batch
-from jaxbandit.delays import (
+from jaxbandit.engine import Run, Trace, replay, simulate, simulate_batch
+from jaxbandit.gradients import RegretGradient, RoundedWindow, expected_regret, regret_and_gradient
+from jaxbandit.instance import Instance
+from jaxbandit.laws import (
+    Bernoulli,
     Constant,
+    DelayLaw,
+    Deterministic,
+    Discrete,
     DiscreteUniform,
     Empirical,
     Geometric,
@@ -12,31 +18,31 @@ from jaxbandit.delays import (
     Mixture,
     NoDelay,
     Pareto,
+    PerArm,
+    RewardLaw,
+    TruncatedNormal,
     Weibull,
 )
-from jaxbandit.differences import RoundedWindow
-from jaxbandit.gradients import RegretGradient, expected_regret, regret_and_gradient
-from jaxbandit.instance import Instance
-from jaxbandit.laws import DelayLaw, PerArm, RewardLaw
-from jaxbandit.pending import Anonymous, Conversions, ConversionsByPull, Feedback
 from jaxbandit.policies import (
     DKLUCB,
     DUCB,
     UCB1,
     AdaptPatientBandits,
+    Anonymous,
     ArmStatistics,
+    Conversions,
+    ConversionsByPull,
     DelayedUCB1,
     Discarding,
+    Feedback,
     PatientBandits,
     Policy,
     Softmax,
     Uniform,
     corollary1_alpha,
 )
-from jaxbandit.rewards import Bernoulli, Deterministic, Discrete, TruncatedNormal
-from jaxbandit.simulate import Run, Trace, replay, simulate
 from jaxbandit.statistics import MeanCI, mean_ci, paired_difference, quantiles
-from jaxbandit.sweep import sweep
+from jaxbandit.sweeps import sweep
 from jaxbandit.theory import (
     assumption1_tail_index,
     assumption2_constant,

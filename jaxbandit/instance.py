@@ -4,7 +4,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jaxbandit.laws import DelayLaw, RewardLaw, all_of
+from jaxbandit.laws.base import DelayLaw, RewardLaw
+from jaxbandit.laws.combined import all_of
 
 
 class Instance(eqx.Module):

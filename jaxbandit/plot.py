@@ -7,7 +7,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 
-from jaxbandit.simulate import Run
+from jaxbandit.engine.run import Run
 from jaxbandit.statistics import MeanCI, mean_ci
 
 

@@ -17,11 +17,13 @@ from jaxtyping import Array, Float, Int
 
 from jaxbandit import _checks
 from jaxbandit._checks import NEVER
-from jaxbandit.delays import Empirical, Pareto
+from jaxbandit.engine.protocol import MAX_HORIZON
 from jaxbandit.instance import Instance
-from jaxbandit.laws import DelayLaw, all_of, safe_log
-from jaxbandit.rewards import Bernoulli
-from jaxbandit.simulate import MAX_HORIZON
+from jaxbandit.laws.base import DelayLaw, safe_log
+from jaxbandit.laws.combined import all_of
+from jaxbandit.laws.continuous_delays import Pareto
+from jaxbandit.laws.discrete_delays import Empirical
+from jaxbandit.laws.rewards import Bernoulli
 
 BLOCK = 2**12  # so many ages of a delay law are looked at side by side
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from experiments.lower_bound import twins
-from jaxbandit.laws import DelayLaw
+from experiments.paper.lower_bound import twins
+from jaxbandit.laws.base import DelayLaw
 from jaxbandit.theory import BLOCK
 from tests.examples import DELAYS, POLICIES, REWARDS, each, refused
 

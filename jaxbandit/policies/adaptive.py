@@ -3,13 +3,13 @@
 from typing import Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, Num
+from jaxtyping import Array, Float, Int
 
 from jaxbandit import _checks
+from jaxbandit._arms import pick
 from jaxbandit._checks import NEVER
-from jaxbandit.laws import pick
-from jaxbandit.pending import ConversionsByPull, Pull
 from jaxbandit.policies.base import ArmStatistics, Policy, add_compensated, check_single
+from jaxbandit.policies.observations import ConversionsByPull, Pull, counts
 from jaxbandit.policies.patient import log_term, patient_bonus
 
 Scalar = Float[Array, ""]
@@ -33,7 +33,7 @@ class Log(NamedTuple):
         longest = self.code.shape[0] // 2 + 2
         delay = jnp.where(pull.reward > 0, jnp.minimum(pull.delay, longest), longest)
         code = self.code.at[t].set((delay << _bits(num_arms)) | pull.arm)
-        if _exact(pull.reward):
+        if counts(pull.reward):
             return self._replace(code=code)
         return Log(code=code, reward=self.reward.at[t].set(pull.reward.astype(self.reward.dtype)))
 
@@ -46,11 +46,6 @@ class Log(NamedTuple):
 def _bits(num_arms: int) -> int:
     """Bits of an arm. Beside it a delay fits, unless (T + 5) (K - 1) reaches 2^31: far more than a memory holds."""
     return (num_arms - 1).bit_length()
-
-
-def _exact(reward: Num[Array, "..."]) -> bool:
-    """Whether rewards are 0 or 1, so that their sums are whole numbers."""
-    return jnp.issubdtype(reward.dtype, jnp.integer)
 
 
 class Lookback(NamedTuple):
@@ -190,7 +185,7 @@ class AdaptPatientBandits(Policy):
     ) -> AdaptiveState:
         arms = state.arms.observe(arm, observation.rewards)
         log = state.log.write(t, observation.pull, arms.pulls.shape[0])
-        exact = _exact(observation.pull.reward)
+        exact = counts(observation.pull.reward)
         lookback = state.lookback.advance(t + 1, log, self.windows(arms.pulls), exact)
         return AdaptiveState(arms=arms, log=log, lookback=lookback, log_term=state.log_term)
 

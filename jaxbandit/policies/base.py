@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Num
 
-from jaxbandit.laws import one_hot
-from jaxbandit.pending import Conversions, Observation
+from jaxbandit._arms import one_hot
+from jaxbandit.policies.observations import Conversions, Observation, counts
 
 
 class Policy(eqx.Module):
@@ -81,8 +81,8 @@ class ArmStatistics(NamedTuple):
         return self.add(one_hot(arm, self.pulls.shape[0]), rewards)
 
     def add(self, pulls: Int[Array, " K"], rewards: Num[Array, " K"]) -> "ArmStatistics":
-        amount, exact = rewards.astype(self.rewards.dtype), jnp.issubdtype(rewards.dtype, jnp.integer)
-        total, error = add_compensated(self.rewards, self.error, amount, exact)
+        amount = rewards.astype(self.rewards.dtype)
+        total, error = add_compensated(self.rewards, self.error, amount, counts(rewards))
         return ArmStatistics(pulls=self.pulls + pulls, rewards=total, error=error)
 
 

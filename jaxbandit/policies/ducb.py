@@ -9,10 +9,10 @@ from jaxtyping import Array, Float, Int
 
 from jaxbandit import _checks
 from jaxbandit._checks import NEVER
-from jaxbandit.laws import DelayLaw
-from jaxbandit.pending import Conversions
+from jaxbandit.laws.base import DelayLaw
 from jaxbandit.policies.base import ArmStatistics, Policy, check_single, where_pulled
 from jaxbandit.policies.effective import EffectivePulls
+from jaxbandit.policies.observations import Conversions
 
 NEWTON_STEPS = 5
 

@@ -18,8 +18,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, UInt8, UInt32
 
+from jaxbandit._arms import one_hot
 from jaxbandit._checks import NEVER
-from jaxbandit.laws import one_hot
 
 BLOCK = 8
 CHUNK = 64

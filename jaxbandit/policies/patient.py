@@ -10,9 +10,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Num
 
 from jaxbandit import _checks
-from jaxbandit.laws import is_arm, pick
-from jaxbandit.pending import Conversions
+from jaxbandit._arms import is_arm, pick
 from jaxbandit.policies.base import ArmStatistics, Policy, check_single, where_pulled
+from jaxbandit.policies.observations import Conversions
 
 
 def log_term(num_arms: int, horizon: int) -> float:

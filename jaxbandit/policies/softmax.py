@@ -7,9 +7,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from jaxbandit import _checks
-from jaxbandit.laws import pick
-from jaxbandit.pending import Observation
+from jaxbandit._arms import pick
 from jaxbandit.policies.base import Policy, check_single
+from jaxbandit.policies.observations import Observation
 
 
 class Softmax(Policy):

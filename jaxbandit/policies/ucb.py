@@ -6,10 +6,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Num
 
 from jaxbandit import _checks
+from jaxbandit._arms import one_hot
 from jaxbandit._checks import NEVER
-from jaxbandit.laws import one_hot
-from jaxbandit.pending import Conversions, Feedback
 from jaxbandit.policies.base import ArmStatistics, Policy, check_single, where_pulled
+from jaxbandit.policies.observations import Conversions, Feedback
 
 
 def ucb1_index(rewards: Float[Array, " K"], pulls: Num[Array, " K"], t: Int[Array, ""]) -> Float[Array, " K"]:

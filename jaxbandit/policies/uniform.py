@@ -3,9 +3,9 @@
 from jax import numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from jaxbandit.laws import one_hot
-from jaxbandit.pending import Conversions
+from jaxbandit._arms import one_hot
 from jaxbandit.policies.base import Policy
+from jaxbandit.policies.observations import Conversions
 
 
 class Uniform(Policy):

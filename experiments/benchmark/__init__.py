@@ -1,0 +1,1 @@
+"""Nanoseconds per run and round, beside other programs for the same job."""

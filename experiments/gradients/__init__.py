@@ -1,0 +1,1 @@
+"""Gradients of the expected regret at work: tuning, worst cases, sensitivities."""

@@ -1,0 +1,146 @@
+"""Many runs at once: seeds in chunks that fit the cache and the memory, on all local devices."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jaxtyping import Array, Int
+
+from jaxbandit import _checks
+from jaxbandit.engine import tape
+from jaxbandit.engine.protocol import plan
+from jaxbandit.engine.run import Run, checked, rollout, start
+from jaxbandit.instance import Instance
+from jaxbandit.policies.base import Policy
+
+CACHE_BYTES = 4 * 2**20
+MEMORY_BYTES = 2**30
+MAX_LANES = 1024
+VECTOR = 8
+"""On a CPU an odd number of runs side by side takes twice the time of the next even one."""
+
+
+def simulate_batch(
+    key: Any,
+    instance: Instance,
+    policy: Policy,
+    *,
+    horizon: int,
+    seeds: int,
+    checkpoints: Sequence[int] | None = None,
+    chunk: int | None = None,
+) -> Run:
+    """``seeds`` independent runs: run i is ``simulate(jax.random.fold_in(key, i), ...)``, bit for bit.
+
+    The first 100 of 400 seeds are the 100 seeds. All local devices share the work; under ``jit`` or ``vmap`` the runs
+    stay on the devices of the surrounding program.
+
+    Args:
+        key, instance, policy, horizon, checkpoints: as for ``simulate``.
+        seeds: number of runs >= 1.
+        chunk: how many of them a device runs at once; by default as many as fit its cache or memory. Changes no number.
+
+    Raises:
+        TypeError, ValueError: as for ``simulate``.
+    """
+    words = tape.words(key)
+    rounds = plan(instance, policy, horizon, checkpoints)
+    horizon = int(horizon)
+    seeds = _checks.whole_number("seeds", seeds, 1, 2**31 - 1, "give the number of runs")
+    if chunk is not None:
+        chunk = _checks.whole_number("chunk", chunk, 1, 2**31 - 1, "give the number of runs at a time")
+    inputs = (words, instance, policy, rounds)
+    width = partial(side_by_side, bytes_per_run(instance, policy, horizon, len(rounds)), instance.num_arms)
+    if _checks.is_traced(inputs):
+        layout = _layout(seeds, 1, chunk or width(jax.default_backend()))
+        return Run(rounds, *_first(_chunks(layout.indices(), *inputs, horizon=horizon), seeds))
+    devices = local_devices()
+    layout = _layout(seeds, len(devices), chunk or width(devices[0].platform))
+    mesh = Mesh(np.array(devices), ("seeds",))
+    inputs = jax.device_put(inputs, NamedSharding(mesh, PartitionSpec()))
+    result = _on_devices(layout.indices(), *inputs, mesh=mesh, horizon=horizon)
+    if len(devices) > 1:
+        result = jax.device_put(result, devices[0])
+    return checked(Run(rounds, *_first(result, seeds)), policy)
+
+
+class Layout(NamedTuple):
+    """``devices x chunks`` chunks of ``lanes`` runs each."""
+
+    devices: int
+    chunks: int
+    lanes: int
+
+    def indices(self) -> Int[Array, "devices chunks lanes"]:
+        return jnp.arange(self.devices * self.chunks * self.lanes, dtype=jnp.int32).reshape(self)
+
+
+def side_by_side(bytes_per_run: int, num_arms: int, platform: str) -> int:
+    """How many runs side by side: on a CPU as fit the cache, but enough to pay for the loop; else as fit the memory."""
+    width = max(MEMORY_BYTES // bytes_per_run, 1)
+    if platform == "cpu":
+        enough = max(32, min(128, 3200 // num_arms))
+        width = min(width, MAX_LANES, max(enough, CACHE_BYTES // bytes_per_run))
+    return max(width // VECTOR * VECTOR, 1)
+
+
+def whole_vectors(runs: int) -> int:
+    """So many runs side by side or a few more: a multiple of ``VECTOR``, unless they are fewer than that."""
+    return runs if runs <= VECTOR else -(-runs // VECTOR) * VECTOR
+
+
+def _layout(seeds: int, devices: int, width: int) -> Layout:
+    """Equal chunks of at most ``width`` runs, so that few are computed in vain."""
+    share = -(-seeds // devices)
+    chunks = -(-share // width)
+    lanes = -(-share // chunks)
+    if width % VECTOR == 0:
+        lanes = whole_vectors(lanes)
+    return Layout(devices=devices, chunks=chunks, lanes=lanes)
+
+
+def bytes_per_run(instance: Instance, policy: Policy, horizon: int, checkpoints: int) -> int:
+    """Bytes that a run carries and reports."""
+    carry = jax.eval_shape(partial(start, horizon=horizon), instance, policy)
+    row = (carry.pulls, carry.diagnostics)
+    return _bytes(carry) + checkpoints * _bytes(row)
+
+
+def _bytes(tree: Any) -> int:
+    return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(tree))
+
+
+def local_devices() -> list[Any]:
+    """The local devices, or the one that the user has made the default."""
+    default = jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]
+    if default is None:
+        return jax.local_devices()
+    return jax.local_devices(backend=default) if isinstance(default, str) else [default]
+
+
+def _chunks(indices: Any, words: Any, instance: Instance, policy: Policy, rounds: Any, *, horizon: int) -> Any:
+    """One device's chunks, one after another; the runs of a chunk side by side."""
+
+    def chunk(indices: Int[Array, " lanes"]) -> Any:
+        def run(i: Int[Array, ""]) -> Any:
+            return rollout(tape.fold_in(words, i), instance, policy, rounds, horizon=horizon)
+
+        return jax.vmap(run)(indices)
+
+    return jax.tree.map(jnp.concatenate, jax.lax.map(chunk, indices[0]))
+
+
+@partial(jax.jit, static_argnames=("mesh", "horizon"))
+def _on_devices(indices: Any, *inputs: Any, mesh: Mesh, horizon: int) -> Any:
+    shared, split = PartitionSpec(), PartitionSpec("seeds")
+    specs = (split, *(shared for _ in inputs))
+    chunks = partial(_chunks, horizon=horizon)
+    return jax.shard_map(chunks, mesh=mesh, in_specs=specs, out_specs=split, check_vma=False)(indices, *inputs)
+
+
+def _first(result: Any, seeds: int) -> Any:
+    return jax.tree.map(lambda x: x[:seeds], result)

@@ -1,0 +1,57 @@
+"""Rewards in flight: a calendar with one row a round.
+
+The calendar is written when an arm is pulled and read when the round comes, and never cleared: then XLA updates it in
+place inside a scan. What is due after the horizon is dropped, so that a buffer of fixed size is exact for any delay.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Int, Num, Shaped
+
+from jaxbandit._checks import NEVER
+from jaxbandit.policies.observations import Feedback, Observation, Pull, counts, observation
+
+
+def known_from(t: Int[Array, "..."], delay: Int[Array, "..."], wait: Int[Array, "..."]) -> Int[Array, "..."]:
+    """The round from whose start on a pull of round t is known to a policy that waits for ``wait`` rounds: never before
+    the next round, nor before its delay has passed."""
+    return t + jnp.maximum(jnp.maximum(wait, delay), 1)
+
+
+class Pending(NamedTuple):
+    """What arrives, row by row: ``rewards[t]`` and ``settled[t]`` are known from the start of round t on."""
+
+    rewards: Shaped[Array, "T+2 K"]
+    settled: Shaped[Array, "T+2 K"] | None
+
+    @classmethod
+    def empty(cls, observes: type[Observation], horizon: int, num_arms: int, binary: bool) -> "Pending":
+        """Counts are kept in the smallest integers that hold them: no more than T rewards arrive at once."""
+        count = jnp.uint16 if horizon <= jnp.iinfo(jnp.uint16).max else jnp.uint32
+        shape = (horizon + 2, num_arms)
+        rewards = jnp.zeros(shape, count if binary else float)
+        return cls(rewards=rewards, settled=jnp.zeros(shape, count) if observes is Feedback else None)
+
+    def add(self, t: Int[Array, ""], pull: Pull, wait: Int[Array, ""]) -> "Pending":
+        """File the pull of round t, to be seen after ``wait`` rounds, and never before its delay has passed."""
+        due = known_from(t, pull.delay, wait)
+        settled = None if self.settled is None else _count(self.settled, due, pull.arm, jnp.int32(1))
+        if counts(self.rewards):
+            # What to add does not depend on the draw, only where: both words of the tape end in one fused loop.
+            rewards = _count(self.rewards, jnp.where(pull.reward == 1, due, NEVER), pull.arm, jnp.int32(1))
+        else:
+            rewards = _count(self.rewards, due, pull.arm, pull.reward)
+        return Pending(rewards=rewards, settled=settled)
+
+    def arriving(self, observes: type[Observation], t: Int[Array, ""], pull: Pull) -> Observation:
+        """What is new at the start of round t, the round after ``pull``."""
+        rewards = self.rewards[t]
+        if counts(rewards):
+            rewards, pull = rewards.astype(jnp.int32), pull._replace(reward=pull.reward.astype(jnp.int32))
+        settled = None if self.settled is None else self.settled[t]
+        return observation(observes, rewards, settled, pull)
+
+
+def _count(rows: Array, due: Int[Array, ""], arm: Int[Array, ""], amount: Num[Array, ""]) -> Array:
+    return rows.at[due, arm].add(amount.astype(rows.dtype), mode="drop", wrap_negative_indices=False)

@@ -1,0 +1,100 @@
+"""One run on the random tape."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, Num
+
+from jaxbandit import _checks
+from jaxbandit.engine import tape
+from jaxbandit.engine.protocol import plan, refuse_nan
+from jaxbandit.engine.step import Carry, Draw, scan, start_of
+from jaxbandit.engine.transforms import depending_on, path_only
+from jaxbandit.instance import Instance
+from jaxbandit.policies.base import Policy
+
+
+class Run(NamedTuple):
+    """What happened, at the checkpoints. A batch has a leading axis of seeds, but for ``rounds``.
+
+    Regret is the pseudo-regret ``sum over i of gap_i N_i(t)`` (Manegueu et al., 2020, Eq. 3), from the pull counts.
+    """
+
+    rounds: Int[Array, " C"]
+    pulls: Int[Array, "*seeds C K"]
+    regret: Float[Array, "*seeds C"]
+    diagnostics: dict[str, Num[Array, "*seeds C"]]
+
+
+def simulate(
+    key: Any, instance: Instance, policy: Policy, *, horizon: int, checkpoints: Sequence[int] | None = None
+) -> Run:
+    """One run of ``policy`` on ``instance``.
+
+    Works under ``jit``, ``vmap`` (over keys, instances, hyperparameters), ``shard_map`` and inside a ``scan``. A new
+    number compiles nothing; a new horizon, number of arms or number of checkpoints does.
+
+    Args:
+        key: a key of ``jax.random``, typed or raw, or a whole number below 2^32.
+        instance: the problem.
+        policy: how arms are chosen.
+        horizon: number of rounds T >= 1.
+        checkpoints: the rounds (1..T, increasing) to report; by default about 200, evenly spaced, the last is T.
+
+    Raises:
+        TypeError, ValueError: an argument that is not what it should be, named, before anything is compiled.
+        ValueError: a score that is NaN (inside jit, the regret is NaN from then on).
+        TypeError: an attempt to differentiate: see ``expected_regret``.
+    """
+    words = tape.words(key)
+    rounds = plan(instance, policy, horizon, checkpoints)
+    return checked(Run(rounds, *_simulate(words, instance, policy, rounds, horizon=int(horizon))), policy)
+
+
+def checked(run: Run, policy: Policy) -> Run:
+    """``run``, after a look at whether every round pulled an arm."""
+    if not _checks.is_traced(run):
+        refuse_nan(np.asarray(run.regret[..., -1]), policy)
+    return run
+
+
+@partial(jax.jit, static_argnames="horizon")
+def start(instance: Instance, policy: Policy, *, horizon: int) -> Carry:
+    """What a run on ``instance`` starts from."""
+    return start_of(policy, horizon, instance.num_arms, instance.reward.binary)
+
+
+def _keep_pulls(carry: Carry) -> tuple[Array, dict[str, Array]]:
+    return carry.pulls, carry.diagnostics
+
+
+def rollout(
+    key: tape.Words, instance: Instance, policy: Policy, rounds: Int[Array, " C"], *, horizon: int
+) -> tuple[Int[Array, "C K"], Float[Array, " C"], dict[str, Array]]:
+    """Pulls, regret and diagnostics of one run on the random tape. Regret is NaN from the first missing pull on."""
+    instance, policy = path_only((instance, policy))
+    draw = draw_from_tape(key, instance)
+    carry = depending_on((key, instance, policy), start(instance, policy, horizon=horizon))
+    pulls, diagnostics = scan(policy, draw, _keep_pulls, key, rounds, carry)
+    # No product is negative: the maximum only keeps the compiler from fusing product and sum into one rounding, which
+    # it would do in some surrounding programs and not in others.
+    products = jnp.maximum(pulls.astype(instance.gaps.dtype) * instance.gaps[None], 0)
+    complete = jnp.sum(pulls, axis=-1, dtype=jnp.int32) == rounds
+    return pulls, jnp.where(complete, jnp.sum(products, axis=-1), jnp.nan), diagnostics
+
+
+def draw_from_tape(key: tape.Words, instance: Instance) -> Draw:
+    sample_reward, sample_delay = instance.reward.sampler(), instance.delay.sampler()
+
+    def draw(t: Array, arm: Array, n: Array) -> tuple[Array, Array]:
+        for_reward, for_delay = tape.uniforms(key, arm, n)
+        return sample_reward(for_reward, arm), sample_delay(for_delay, arm)
+
+    return draw
+
+
+_simulate = jax.jit(rollout, static_argnames="horizon")
