@@ -1,7 +1,7 @@
 """A differentiable simulator of stochastic bandits whose rewards arrive late."""
 
 from jaxbandit._checks import NEVER
-from jaxbandit.engine import Run, Trace, replay, simulate, simulate_batch
+from jaxbandit.engine import Rewards, Run, Trace, replay, simulate, simulate_batch, trace
 from jaxbandit.gradients import RegretGradient, RoundedWindow, expected_regret, regret_and_gradient
 from jaxbandit.instance import Instance
 from jaxbandit.laws import (
@@ -93,6 +93,7 @@ __all__ = [
     "Policy",
     "RegretGradient",
     "RewardLaw",
+    "Rewards",
     "RoundedWindow",
     "Run",
     "Softmax",
@@ -124,4 +125,5 @@ __all__ = [
     "theorem4_pair",
     "theorem5_lower_bound",
     "theorem7_bound",
+    "trace",
 ]

@@ -13,7 +13,7 @@ from jaxtyping import Array, Int
 from jaxbandit import _checks
 from jaxbandit.engine import tape
 from jaxbandit.engine.protocol import plan
-from jaxbandit.engine.run import Run, checked, rollout, start
+from jaxbandit.engine.run import Run, checked, keep, rollout, start
 from jaxbandit.instance import Instance
 from jaxbandit.policies.base import Policy
 
@@ -33,6 +33,7 @@ def simulate_batch(
     seeds: int,
     checkpoints: Sequence[int] | None = None,
     chunk: int | None = None,
+    rewards: bool = False,
 ) -> Run:
     """``seeds`` independent runs: run i is ``simulate(jax.random.fold_in(key, i), ...)``, bit for bit.
 
@@ -40,7 +41,7 @@ def simulate_batch(
     stay on the devices of the surrounding program.
 
     Args:
-        key, instance, policy, horizon, checkpoints: as for ``simulate``.
+        key, instance, policy, horizon, checkpoints, rewards: as for ``simulate``.
         seeds: number of runs >= 1.
         chunk: how many of them a device runs at once; by default as many as fit its cache or memory. Changes no number.
 
@@ -49,20 +50,20 @@ def simulate_batch(
     """
     words = tape.words(key)
     rounds = plan(instance, policy, horizon, checkpoints)
-    horizon = int(horizon)
+    static = {"horizon": int(horizon), "rewards": bool(rewards)}
     seeds = _checks.whole_number("seeds", seeds, 1, 2**31 - 1, "give the number of runs")
     if chunk is not None:
         chunk = _checks.whole_number("chunk", chunk, 1, 2**31 - 1, "give the number of runs at a time")
     inputs = (words, instance, policy, rounds)
-    width = partial(side_by_side, bytes_per_run(instance, policy, horizon, len(rounds)), instance.num_arms)
+    width = partial(side_by_side, bytes_per_run(instance, policy, checkpoints=len(rounds), **static), instance.num_arms)
     if _checks.is_traced(inputs):
         layout = _layout(seeds, 1, chunk or width(jax.default_backend()))
-        return Run(rounds, *_first(_chunks(layout.indices(), *inputs, horizon=horizon), seeds))
+        return Run(rounds, *_first(_chunks(layout.indices(), *inputs, **static), seeds))
     devices = local_devices()
     layout = _layout(seeds, len(devices), chunk or width(devices[0].platform))
     mesh = Mesh(np.array(devices), ("seeds",))
     inputs = jax.device_put(inputs, NamedSharding(mesh, PartitionSpec()))
-    result = _on_devices(layout.indices(), *inputs, mesh=mesh, horizon=horizon)
+    result = _on_devices(layout.indices(), *inputs, mesh=mesh, **static)
     if len(devices) > 1:
         result = jax.device_put(result, devices[0])
     return checked(Run(rounds, *_first(result, seeds)), policy)
@@ -103,11 +104,10 @@ def _layout(seeds: int, devices: int, width: int) -> Layout:
     return Layout(devices=devices, chunks=chunks, lanes=lanes)
 
 
-def bytes_per_run(instance: Instance, policy: Policy, horizon: int, checkpoints: int) -> int:
+def bytes_per_run(instance: Instance, policy: Policy, horizon: int, checkpoints: int, *, rewards: bool = False) -> int:
     """Bytes that a run carries and reports."""
-    carry = jax.eval_shape(partial(start, horizon=horizon), instance, policy)
-    row = (carry.pulls, carry.diagnostics)
-    return _bytes(carry) + checkpoints * _bytes(row)
+    carry = jax.eval_shape(partial(start, horizon=horizon, rewards=rewards), instance, policy)
+    return _bytes(carry) + checkpoints * _bytes(keep(carry))
 
 
 def _bytes(tree: Any) -> int:
@@ -122,23 +122,23 @@ def local_devices() -> list[Any]:
     return jax.local_devices(backend=default) if isinstance(default, str) else [default]
 
 
-def _chunks(indices: Any, words: Any, instance: Instance, policy: Policy, rounds: Any, *, horizon: int) -> Any:
+def _chunks(indices: Any, words: Any, instance: Instance, policy: Policy, rounds: Any, **static: Any) -> Any:
     """One device's chunks, one after another; the runs of a chunk side by side."""
 
     def chunk(indices: Int[Array, " lanes"]) -> Any:
         def run(i: Int[Array, ""]) -> Any:
-            return rollout(tape.fold_in(words, i), instance, policy, rounds, horizon=horizon)
+            return rollout(tape.fold_in(words, i), instance, policy, rounds, **static)
 
         return jax.vmap(run)(indices)
 
     return jax.tree.map(jnp.concatenate, jax.lax.map(chunk, indices[0]))
 
 
-@partial(jax.jit, static_argnames=("mesh", "horizon"))
-def _on_devices(indices: Any, *inputs: Any, mesh: Mesh, horizon: int) -> Any:
+@partial(jax.jit, static_argnames=("mesh", "horizon", "rewards"))
+def _on_devices(indices: Any, *inputs: Any, mesh: Mesh, horizon: int, rewards: bool) -> Any:
     shared, split = PartitionSpec(), PartitionSpec("seeds")
     specs = (split, *(shared for _ in inputs))
-    chunks = partial(_chunks, horizon=horizon)
+    chunks = partial(_chunks, horizon=horizon, rewards=rewards)
     return jax.shard_map(chunks, mesh=mesh, in_specs=specs, out_specs=split, check_vma=False)(indices, *inputs)
 
 

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, Int, Num
 
 from jaxbandit import _checks
 from jaxbandit.engine import tape
+from jaxbandit.engine.ledger import Ledger, Rewards, rewards_of
 from jaxbandit.engine.protocol import plan, refuse_nan
 from jaxbandit.engine.step import Carry, Draw, scan, start_of
 from jaxbandit.engine.transforms import depending_on, path_only
@@ -22,16 +23,24 @@ class Run(NamedTuple):
     """What happened, at the checkpoints. A batch has a leading axis of seeds, but for ``rounds``.
 
     Regret is the pseudo-regret ``sum over i of gap_i N_i(t)`` (Manegueu et al., 2020, Eq. 3), from the pull counts.
+    ``rewards``, what the run has earned, is there if it was asked for.
     """
 
     rounds: Int[Array, " C"]
     pulls: Int[Array, "*seeds C K"]
     regret: Float[Array, "*seeds C"]
     diagnostics: dict[str, Num[Array, "*seeds C"]]
+    rewards: Rewards | None = None
 
 
 def simulate(
-    key: Any, instance: Instance, policy: Policy, *, horizon: int, checkpoints: Sequence[int] | None = None
+    key: Any,
+    instance: Instance,
+    policy: Policy,
+    *,
+    horizon: int,
+    checkpoints: Sequence[int] | None = None,
+    rewards: bool = False,
 ) -> Run:
     """One run of ``policy`` on ``instance``.
 
@@ -44,6 +53,8 @@ def simulate(
         policy: how arms are chosen.
         horizon: number of rounds T >= 1.
         checkpoints: the rounds (1..T, increasing) to report; by default about 200, evenly spaced, the last is T.
+        rewards: also report the rewards that have been seen by each checkpoint, those still to come, and those lost:
+            see ``Rewards``. It changes no other number.
 
     Raises:
         TypeError, ValueError: an argument that is not what it should be, named, before anything is compiled.
@@ -52,7 +63,8 @@ def simulate(
     """
     words = tape.words(key)
     rounds = plan(instance, policy, horizon, checkpoints)
-    return checked(Run(rounds, *_simulate(words, instance, policy, rounds, horizon=int(horizon))), policy)
+    result = _simulate(words, instance, policy, rounds, horizon=int(horizon), rewards=bool(rewards))
+    return checked(Run(rounds, *result), policy)
 
 
 def checked(run: Run, policy: Policy) -> Run:
@@ -62,29 +74,39 @@ def checked(run: Run, policy: Policy) -> Run:
     return run
 
 
-@partial(jax.jit, static_argnames="horizon")
-def start(instance: Instance, policy: Policy, *, horizon: int) -> Carry:
+@partial(jax.jit, static_argnames=("horizon", "rewards"))
+def start(instance: Instance, policy: Policy, *, horizon: int, rewards: bool = False) -> Carry:
     """What a run on ``instance`` starts from."""
-    return start_of(policy, horizon, instance.num_arms, instance.reward.binary)
+    carry = start_of(policy, horizon, instance.num_arms, instance.reward.binary)
+    return carry._replace(ledger=Ledger.empty(horizon, instance.reward.binary)) if rewards else carry
 
 
-def _keep_pulls(carry: Carry) -> tuple[Array, dict[str, Array]]:
-    return carry.pulls, carry.diagnostics
+def keep(carry: Carry) -> tuple[Array, dict[str, Array], Any]:
+    """What is reported of a checkpoint."""
+    return carry.pulls, carry.diagnostics, None if carry.ledger is None else carry.ledger.sums()
 
 
 def rollout(
-    key: tape.Words, instance: Instance, policy: Policy, rounds: Int[Array, " C"], *, horizon: int
-) -> tuple[Int[Array, "C K"], Float[Array, " C"], dict[str, Array]]:
-    """Pulls, regret and diagnostics of one run on the random tape. Regret is NaN from the first missing pull on."""
+    key: tape.Words,
+    instance: Instance,
+    policy: Policy,
+    rounds: Int[Array, " C"],
+    *,
+    horizon: int,
+    rewards: bool = False,
+) -> tuple[Int[Array, "C K"], Float[Array, " C"], dict[str, Array], Rewards | None]:
+    """Pulls, regret, diagnostics and rewards of one run on the random tape. Regret is NaN from the first missing pull
+    on."""
     instance, policy = path_only((instance, policy))
     draw = draw_from_tape(key, instance)
-    carry = depending_on((key, instance, policy), start(instance, policy, horizon=horizon))
-    pulls, diagnostics = scan(policy, draw, _keep_pulls, key, rounds, carry)
+    carry = depending_on((key, instance, policy), start(instance, policy, horizon=horizon, rewards=rewards))
+    pulls, diagnostics, sums = scan(policy, draw, keep, key, rounds, carry)
     # No product is negative: the maximum only keeps the compiler from fusing product and sum into one rounding, which
     # it would do in some surrounding programs and not in others.
     products = jnp.maximum(pulls.astype(instance.gaps.dtype) * instance.gaps[None], 0)
     complete = jnp.sum(pulls, axis=-1, dtype=jnp.int32) == rounds
-    return pulls, jnp.where(complete, jnp.sum(products, axis=-1), jnp.nan), diagnostics
+    earned = None if sums is None else rewards_of(sums, instance.reward.binary)
+    return pulls, jnp.where(complete, jnp.sum(products, axis=-1), jnp.nan), diagnostics, earned
 
 
 def draw_from_tape(key: tape.Words, instance: Instance) -> Draw:
@@ -97,4 +119,4 @@ def draw_from_tape(key: tape.Words, instance: Instance) -> Draw:
     return draw
 
 
-_simulate = jax.jit(rollout, static_argnames="horizon")
+_simulate = jax.jit(rollout, static_argnames=("horizon", "rewards"))

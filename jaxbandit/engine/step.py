@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, Int, Num
 from jaxbandit._arms import one_hot, pick
 from jaxbandit.engine import tape
 from jaxbandit.engine.layout import runs_side_by_side
+from jaxbandit.engine.ledger import Ledger
 from jaxbandit.engine.pending import Pending
 from jaxbandit.engine.protocol import MAX_TABLE
 from jaxbandit.policies.base import Policy
@@ -19,14 +20,36 @@ Draw = Callable[[Int[Array, ""], Int[Array, ""], Int[Array, ""]], tuple[Num[Arra
 """``(t, arm, n) -> (reward, delay)`` of the pull of ``arm`` in round t, its n-th (from 0)."""
 
 
+class Details(NamedTuple):
+    """The last pull, its seal broken, and the scores before it."""
+
+    reward: Float[Array, ""]
+    delay: Int[Array, ""]
+    scores: Float[Array, " K"] | None
+
+    @classmethod
+    def empty(cls, num_arms: int, scores: bool) -> "Details":
+        return cls(jnp.zeros(()), jnp.zeros((), jnp.int32), jnp.zeros(num_arms) if scores else None)
+
+    def of(self, pull: Pull, scores: Float[Array, " K"]) -> "Details":
+        """Those of another round."""
+        kept = None if self.scores is None else scores.astype(self.scores.dtype)
+        return Details(pull.reward.astype(self.reward.dtype), pull.delay, kept)
+
+
 class Carry(NamedTuple):
-    """What passes from round to round: ``pulls`` are N_i(t), ``arm`` and ``diagnostics`` those of the last choice."""
+    """What passes from round to round: ``pulls`` are N_i(t), ``arm`` and ``diagnostics`` those of the last choice.
+
+    ``ledger`` and ``details`` are kept only where they are asked for.
+    """
 
     state: Any
     pulls: Int[Array, " K"]
     pending: Pending
     arm: Int[Array, ""]
     diagnostics: dict[str, Array]
+    ledger: Ledger | None = None
+    details: Details | None = None
 
 
 Report = Callable[[Carry], Any]
@@ -58,7 +81,8 @@ def _fold(operation: Callable[[Array, Array], Array], x: Num[Array, " K"]) -> Nu
 
 def step(policy: Policy, draw: Draw, key: tape.Words, t: Int[Array, ""], carry: Carry) -> Carry:
     """Round t: score, choose, pull, file the reward, learn what arrives."""
-    arm = choose(policy.scores(carry.state, t, tape.policy_key(key, t)), carry.pulls)
+    scores = policy.scores(carry.state, t, tape.policy_key(key, t))
+    arm = choose(scores, carry.pulls)
     reward, delay = draw(t, arm, pick(carry.pulls, arm))
     pull = Pull(arm=arm, reward=reward, delay=delay)
     pending = carry.pending.add(t, pull, policy.wait(delay))
@@ -68,6 +92,8 @@ def step(policy: Policy, draw: Draw, key: tape.Words, t: Int[Array, ""], carry: 
         pending=pending,
         arm=arm,
         diagnostics=diagnostics_of(policy, carry.state, t),
+        ledger=None if carry.ledger is None else carry.ledger.add(t, pull),
+        details=None if carry.details is None else carry.details.of(pull, scores),
     )
 
 

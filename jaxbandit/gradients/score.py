@@ -18,7 +18,7 @@ from jaxbandit._arms import pick
 from jaxbandit.engine import tape
 from jaxbandit.engine.batch import whole_vectors
 from jaxbandit.engine.pending import known_from
-from jaxbandit.engine.trace import drawn, pulled
+from jaxbandit.engine.traces import drawn, pulled
 from jaxbandit.instance import Instance
 from jaxbandit.laws.base import safe_log
 from jaxbandit.policies import Policy, Softmax

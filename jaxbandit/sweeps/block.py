@@ -209,7 +209,7 @@ def _side_by_side(which: Which, inputs: Inputs, *, horizon: int, keep_curves: bo
         def run(i: Int[Array, ""]) -> Any:
             return rollout(tape.fold_in(inputs.words, i), instance, policy, inputs.rounds, horizon=horizon)
 
-        pulls, regret, diagnostics = jax.vmap(run, out_axes=-1)(seeds)
+        pulls, regret, diagnostics, _ = jax.vmap(run, out_axes=-1)(seeds)
         return Summary(
             final_regret=regret[-1],
             curve=regret if keep_curves else None,
