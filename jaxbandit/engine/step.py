@@ -59,13 +59,15 @@ Report = Callable[[Carry], Any]
 def choose(scores: Float[Array, " K"], pulls: Int[Array, " K"]) -> Int[Array, ""]:
     """The arm with the highest score; of several, the one with the fewest pulls; of several, the lowest.
 
-    A NaN gives K, which is no arm: nothing is pulled, and the missing pull is found out.
+    A NaN gives K, which is no arm: nothing is pulled, and the missing pull is found out. It is looked for in every score:
+    XLA's reduction to a maximum loses a NaN where many runs lie side by side on a CPU.
     """
     num_arms = scores.shape[0]
     highest = jnp.max(_fold(jnp.maximum, scores))
     order = pulls * num_arms + jnp.arange(num_arms, dtype=jnp.int32)
-    first = jnp.min(_fold(jnp.minimum, jnp.where(scores == highest, order, MAX_TABLE)))
-    return jnp.where(first == MAX_TABLE, num_arms, first % num_arms)
+    order = jnp.where(jnp.isnan(scores), -1, jnp.where(scores == highest, order, MAX_TABLE))
+    first = jnp.min(_fold(jnp.minimum, order))
+    return jnp.where(first < 0, num_arms, first % num_arms)
 
 
 def _fold(operation: Callable[[Array, Array], Array], x: Num[Array, " K"]) -> Num[Array, " k"]:

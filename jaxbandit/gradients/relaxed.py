@@ -76,6 +76,7 @@ def _run(instance: Instance, policy: Softmax, key: tape.Words, horizon: int) -> 
         arm = choose(jax.lax.stop_gradient(jnp.where(finite, logits + noise, scores)), pulls)
         likely = jnp.where(finite.all(), jax.nn.softmax(logits), 0)
         pulled = is_arm(arm, num_arms).astype(likely.dtype) + (likely - jax.lax.stop_gradient(likely))
+        pulled = jnp.where(arm < num_arms, 1, jnp.nan) * pulled  # a product, so that derivatives are NaN too
         reward, delay = jax.vmap(partial(draw, t))(arms, pulls)
         reward = reward + (means - jax.lax.stop_gradient(means))
         due = t + jnp.maximum(delay, 1)

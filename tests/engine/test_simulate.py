@@ -279,3 +279,38 @@ def test_the_best_arm_is_pulled_and_of_several_that_with_the_fewest_pulls(num_ar
         assert step.choose(jnp.asarray(scores, float), jnp.asarray(pulls, jnp.int32)) == expected
     nan = jnp.zeros(num_arms).at[num_arms // 2].set(jnp.nan)
     assert step.choose(nan, jnp.zeros(num_arms, jnp.int32)) == num_arms
+
+
+@pytest.mark.parametrize("num_arms", [1, 2, 3, 10, 32, 33, 100, 1000])
+def test_a_nan_score_is_found_however_many_runs_lie_side_by_side(num_arms):
+    """A maximum would lose it, from some hundred runs on."""
+    rng = np.random.default_rng(num_arms)
+    for runs in (1, 7, 64, 256, 1024):
+        scores = rng.choice([0.0, 1.0, np.inf, -np.inf], (runs, num_arms))
+        pulls = jnp.asarray(rng.integers(0, 9, (runs, num_arms)), jnp.int32)
+        bad = np.arange(runs) % 3 > 0
+        scores[bad, rng.integers(0, num_arms, runs)[bad]] = np.nan
+        arms = np.asarray(jax.jit(jax.vmap(step.choose))(jnp.asarray(scores, float), pulls))
+        np.testing.assert_array_equal(arms == num_arms, bad)
+
+
+class NaNFromRound9(jb.UCB1):
+    """A score of NaN for the last arm, from round 9 on."""
+
+    def scores(self, state, t, key):
+        scores = super().scores(state, t, key)
+        return scores.at[-1].set(jnp.where(t < 9, scores[-1], jnp.nan))
+
+
+@pytest.mark.parametrize("num_arms", [2, 10, 32, 100])
+def test_a_nan_score_makes_the_regret_of_every_run_nan(num_arms):
+    instance = jb.Instance(jb.Bernoulli(jnp.linspace(0.2, 0.8, num_arms)), jb.Pareto(0.5))
+
+    def regret(key):
+        return jb.simulate(key, instance, NaNFromRound9(), horizon=12, checkpoints=[8, 12]).regret
+
+    keys = jax.random.split(jax.random.key(0), 2048)
+    regrets = np.asarray(jax.jit(jax.vmap(regret))(keys))
+    np.testing.assert_array_equal(np.isnan(regrets), np.broadcast_to([False, True], (2048, 2)))
+    with pytest.raises(ValueError, match="NaNFromRound9 gave a score that is NaN"):
+        jb.simulate_batch(0, instance, NaNFromRound9(), horizon=12, seeds=2048)
