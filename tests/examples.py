@@ -21,6 +21,8 @@ REWARDS: dict[str, jb.RewardLaw] = {
 
 DELAYS: dict[str, jb.DelayLaw] = {
     "Pareto": jb.Pareto([0.3, 1.0, 2.5]),
+    "Lomax": jb.Lomax([1.0, 12.0, 300.0], [0.3, 0.8, 2.5]),
+    "Burr": jb.Burr([2.0, 12.0, 300.0], [3.0, 0.6, 1.0], [0.3, 1.5, 4.0]),
     "Constant": jb.Constant([0, 7, jb.NEVER]),
     "NoDelay": jb.NoDelay(NUM_ARMS),
     "Geometric": jb.Geometric([0.0, 3.0, 500.0]),

@@ -1,4 +1,4 @@
-"""Delays that are a continuous time X > 0 (Pareto, log-normal, Weibull), rounded up: ``D = ceil(X)``.
+"""Delays that are a continuous time X > 0 (Pareto, Lomax, Burr, log-normal, Weibull), rounded up: ``D = ceil(X)``.
 
 Then ``P(D > m) = P(X > m)`` at every whole m, and the tail of the delay is the tail of X exactly.
 """
@@ -6,8 +6,9 @@ Then ``P(D > m) = P(X > m)`` at every whole m, and the tail of the delay is the 
 import math
 from typing import Any
 
+import jax
 import jax.numpy as jnp
-from jax.scipy.special import gammaincc, gammaln, log_ndtr, ndtr, ndtri, zeta
+from jax.scipy.special import betainc, betaln, gammaincc, gammaln, log_ndtr, ndtr, ndtri, zeta
 from jaxtyping import Array, Float, Int
 
 from jaxbandit import _checks
@@ -55,6 +56,129 @@ class Pareto(DelayLaw):
         ratio = -self.tail_index * jnp.log1p(-1 / m)
         value = log_difference(-self.tail_index * jnp.log(m - 1), ratio)
         return with_never(self, x, jnp.where(jnp.asarray(x) < 2, -jnp.inf, value))
+
+
+class Lomax(DelayLaw):
+    """``P(D > m) = (1 + m / scale)^-tail_index``: a Pareto time with a scale (Lomax, 1954), rounded up.
+
+    Unlike ``Pareto`` it gives every delay from 1 on a chance, so that it can be fitted to delays that were measured.
+
+    Args:
+        scale: in rounds, > 0, one number an arm.
+        tail_index: > 0, one number an arm. The mean is infinite for 1 and below.
+
+    Raises:
+        ValueError: a scale or tail index that is not finite and positive.
+    """
+
+    scale: Float[Array, "*K"]
+    tail_index: Float[Array, "*K"]
+
+    def __init__(self, scale: Any, tail_index: Any):
+        mend = "use NoDelay for rewards that come at once, Lossy for rewards that never come"
+        self.scale = _checks.floats("Lomax: scale", scale, "finite and > 0", mend)
+        self.tail_index = _checks.floats("Lomax: tail_index", tail_index, "finite and > 0", mend)
+
+    @property
+    def mean(self) -> Float[Array, "*K"]:
+        heavy = self.tail_index <= 1
+        excess = jnp.where(heavy, 1, self.tail_index - 1)
+
+        def integral_beyond(m: float) -> Array:
+            return self.scale / excess * jnp.exp(-excess * jnp.log1p(m / self.scale))
+
+        return jnp.where(heavy, jnp.inf, mean_of_ceil(self, integral_beyond))
+
+    def log_survival(self, x: Any) -> Float[Array, "*K"]:
+        m, safe = age(x, self.scale.dtype)
+        return jnp.where(m < 1, 0, -self.tail_index * jnp.log1p(jnp.floor(safe) / self.scale))
+
+    def survival(self, x: Any) -> Float[Array, "*K"]:
+        return jnp.exp(self.log_survival(x))
+
+    def cdf(self, x: Any) -> Float[Array, "*K"]:
+        return -jnp.expm1(self.log_survival(x))
+
+    def isf(self, u: Float[Array, "..."]) -> Int[Array, "*K"]:
+        return whole(self.scale * jnp.expm1(-jnp.log(u) / self.tail_index) + 1)
+
+    def log_prob(self, x: Any) -> Float[Array, "*K"]:
+        m = jnp.maximum(jnp.asarray(x, dtype=self.scale.dtype), 1)
+        ratio = self.tail_index * jnp.log1p(1 / (self.scale + (m - 1)))
+        value = log_difference(-self.tail_index * jnp.log1p((m - 1) / self.scale), ratio)
+        return with_never(self, x, jnp.where(jnp.asarray(x) < 1, -jnp.inf, value))
+
+
+class Burr(DelayLaw):
+    """``P(D > m) = (1 + (m / scale)^shape)^(-tail_index / shape)``: a Burr (XII) time (Burr, 1942), rounded up.
+
+    Its tail is that of ``m^-tail_index``; ``shape`` says how delays begin. ``Burr(scale, 1, tail_index)`` is ``Lomax``,
+    and as ``tail_index`` grows with ``scale = s (tail_index / shape)^(1 / shape)`` the limit is ``Weibull(s, shape)``.
+
+    Args:
+        scale: in rounds, > 0, one number an arm.
+        shape: > 0, one number an arm.
+        tail_index: > 0, one number an arm. The mean is infinite for 1 and below.
+
+    Raises:
+        ValueError: a scale, shape or tail index that is not finite and positive.
+    """
+
+    scale: Float[Array, "*K"]
+    shape: Float[Array, "*K"]
+    tail_index: Float[Array, "*K"]
+
+    def __init__(self, scale: Any, shape: Any, tail_index: Any):
+        mend = "use Constant for a delay without spread, Lossy for rewards that never come"
+        self.scale = _checks.floats("Burr: scale", scale, "finite and > 0", mend)
+        self.shape = _checks.floats("Burr: shape", shape, "finite and > 0", mend)
+        self.tail_index = _checks.floats("Burr: tail_index", tail_index, "finite and > 0", mend)
+
+    def _log_power(self, m: Array) -> Float[Array, "*K"]:
+        """``log((m / scale)^shape)``."""
+        return self.shape * (jnp.log(m) - jnp.log(self.scale))
+
+    @property
+    def mean(self) -> Float[Array, "*K"]:
+        heavy = self.tail_index <= 1
+        excess = jnp.where(heavy, 1, self.tail_index - 1) / self.shape
+
+        def integral_beyond(m: float) -> Array:
+            """An incomplete beta integral, in ``1 / (1 + (m / scale)^shape)``."""
+            rest = betainc(excess, 1 / self.shape, jax.nn.sigmoid(-self._log_power(jnp.asarray(m))))
+            return self.scale / self.shape * jnp.exp(betaln(excess, 1 / self.shape)) * rest
+
+        return jnp.where(heavy, jnp.inf, mean_of_ceil(self, integral_beyond))
+
+    def log_survival(self, x: Any) -> Float[Array, "*K"]:
+        m, safe = age(x, self.scale.dtype)
+        value = -self.tail_index / self.shape * jax.nn.softplus(self._log_power(jnp.floor(safe)))
+        return jnp.where(m < 1, 0, value)
+
+    def survival(self, x: Any) -> Float[Array, "*K"]:
+        return jnp.exp(self.log_survival(x))
+
+    def cdf(self, x: Any) -> Float[Array, "*K"]:
+        return -jnp.expm1(self.log_survival(x))
+
+    def isf(self, u: Float[Array, "..."]) -> Int[Array, "*K"]:
+        t = -jnp.log(u) * self.shape / self.tail_index
+        small = jnp.minimum(t, 1)
+        log_power = jnp.where(t > 1, t + jnp.log1p(-jnp.exp(-jnp.maximum(t, 1))), jnp.log(jnp.expm1(small)))
+        return whole(self.scale * jnp.exp(log_power / self.shape) + 1)
+
+    def log_prob(self, x: Any) -> Float[Array, "*K"]:
+        m = jnp.maximum(jnp.asarray(x, dtype=self.scale.dtype), 2)
+        at, before = self._log_power(m), self._log_power(m - 1)
+        kept = jnp.exp(self.shape * jnp.log1p(-1 / m))  # (1 - 1/m)^shape
+        # (1 + (m/scale)^shape) / (1 + ((m-1)/scale)^shape) - 1; where it is large, there is nothing to cancel.
+        growth = -jnp.expm1(self.shape * jnp.log1p(-1 / m)) / (jnp.exp(-jnp.clip(at, -80, 80)) + kept)
+        apart = jax.nn.softplus(at) - jax.nn.softplus(before)
+        ratio = jnp.where(growth < 1, jnp.log1p(jnp.minimum(growth, 1)), apart)
+        value = log_difference(self.log_survival(m - 1), self.tail_index / self.shape * ratio)
+        first = log_difference(jnp.zeros_like(m), -self.log_survival(jnp.ones_like(m)))
+        at_x = jnp.asarray(x)
+        return with_never(self, x, jnp.where(at_x < 1, -jnp.inf, jnp.where(at_x < 2, first, value)))
 
 
 class LogNormal(DelayLaw):

@@ -93,3 +93,28 @@ def test_measured_delays_can_be_used():
     instance = jb.Instance(jb.Bernoulli([0.4, 0.5]), law)
     run = jb.simulate(0, instance, jb.PatientBandits(0.3), horizon=300)
     assert int(run.pulls[-1].sum()) == 300
+
+
+def test_burr_with_shape_1_is_lomax():
+    ages = np.array([0, 1, 2, 10, 10**4])
+    lomax, burr = jb.Lomax(12.0, 0.8), jb.Burr(12.0, 1.0, 0.8)
+    for method in ("log_survival", "log_prob", "cdf"):
+        of_burr, of_lomax = (np.asarray(getattr(law, method)(ages)) for law in (burr, lomax))
+        np.testing.assert_allclose(of_burr, of_lomax, rtol=1e-5)
+    assert float(jb.Burr(12.0, 1.0, 1.8).mean) == pytest.approx(float(jb.Lomax(12.0, 1.8).mean), rel=1e-5)
+    assert np.isinf(float(lomax.mean))
+
+
+def test_burr_with_a_light_tail_is_weibull():
+    shape, scale, tail_index = 0.6, 30.0, 1e4
+    burr = jb.Burr(scale * (tail_index / shape) ** (1 / shape), shape, tail_index)
+    ages = np.array([1, 2, 10, 100])
+    np.testing.assert_allclose(burr.survival(ages), jb.Weibull(scale, shape).survival(ages), rtol=1e-3)
+
+
+def test_a_steep_burr_keeps_its_tail():
+    """(m / scale)^shape is far beyond what a float can hold, (m / scale)^-tail_index is not."""
+    law = jb.Burr(1.0, 60.0, 0.5)
+    np.testing.assert_allclose(law.survival(10**4), 1e-2, rtol=1e-5)
+    assert int(law.isf(jnp.asarray(1e-3))) == pytest.approx(10**6, rel=1e-4)
+    assert float(law.log_prob(10**4)) == pytest.approx(np.log(0.5 * 1e4**-1.5), abs=1e-3)

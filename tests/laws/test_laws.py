@@ -183,6 +183,8 @@ def test_a_law_is_a_pytree_of_arrays(law):
 
 LIGHT = {  # tails that underflow, and probabilities of 0 and 1
     "Pareto light": jb.Pareto([5.0, 9.0, 30.0]),
+    "Lomax light": jb.Lomax([1.0, 20.0, 1e4], [40.0, 9.0, 5.0]),
+    "Burr light": jb.Burr([1.0, 20.0, 5.0], [30.0, 10.0, 0.5], [90.0, 9.0, 20.0]),
     "Geometric light": jb.Geometric([0.0, 0.1, 3.0]),
     "LogNormal light": jb.LogNormal([20.0, 2.0, 1e4], [1.0, 0.1, 0.05]),
     "Weibull light": jb.Weibull([2.0, 20.0, 5.0], [10.0, 3.0, 1.0]),
@@ -244,6 +246,10 @@ def test_the_distribution_function_keeps_its_precision_near_zero(law):
         (lambda: jb.LogNormal(0.0, 1.0), "LogNormal: median"),
         (lambda: jb.LogNormal([1.0, 2.0], [1.0, 2.0, 3.0]), "LogNormal: the parameters have shapes"),
         (lambda: jb.Weibull(1.0, -1.0), "Weibull: shape"),
+        (lambda: jb.Lomax(0.0, 1.0), "Lomax: scale must be finite and > 0"),
+        (lambda: jb.Lomax(1.0, [1.0, -1.0]), r"Lomax: tail_index must be finite and > 0, got -1.0 at index \[1\]"),
+        (lambda: jb.Burr(1.0, 0.0, 1.0), "Burr: shape"),
+        (lambda: jb.Burr(1.0, 1.0, float("nan")), "Burr: tail_index"),
         (lambda: jb.Empirical([0, 3], [0.5, 0.6]), "Empirical: probabilities must sum to 1"),
         (lambda: jb.Lossy(jb.NoDelay(), 1.5), r"Lossy: loss must be in \[0, 1\]"),
         (lambda: jb.Mixture([jb.NoDelay()], [0.5, 0.5]), "Mixture: weights must end in one number for each of 1"),
