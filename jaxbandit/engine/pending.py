@@ -10,6 +10,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int, Num, Shaped
 
 from jaxbandit._checks import NEVER
+from jaxbandit.engine.lookback import Lookback, lookback_of
+from jaxbandit.policies.base import Policy
 from jaxbandit.policies.observations import Feedback, Observation, Pull, counts, observation
 
 
@@ -24,33 +26,41 @@ class Pending(NamedTuple):
 
     rewards: Shaped[Array, "T+2 K"]
     settled: Shaped[Array, "T+2 K"] | None
+    lookback: Lookback | None
 
     @classmethod
-    def empty(cls, observes: type[Observation], horizon: int, num_arms: int, binary: bool) -> "Pending":
+    def empty(cls, policy: Policy, horizon: int, num_arms: int, binary: bool) -> "Pending":
         """Counts are kept in the smallest integers that hold them: no more than T rewards arrive at once."""
         count = jnp.uint16 if horizon <= jnp.iinfo(jnp.uint16).max else jnp.uint32
         shape = (horizon + 2, num_arms)
-        rewards = jnp.zeros(shape, count if binary else float)
-        return cls(rewards=rewards, settled=jnp.zeros(shape, count) if observes is Feedback else None)
+        return cls(
+            rewards=jnp.zeros(shape, count if binary else float),
+            settled=jnp.zeros(shape, count) if policy.observes is Feedback else None,
+            lookback=lookback_of(policy, horizon, num_arms, binary),
+        )
 
-    def add(self, t: Int[Array, ""], pull: Pull, wait: Int[Array, ""]) -> "Pending":
-        """File the pull of round t, to be seen after ``wait`` rounds, and never before its delay has passed."""
-        due = known_from(t, pull.delay, wait)
+    def add(self, policy: Policy, t: Int[Array, ""], pull: Pull, pulls: Int[Array, " K"]) -> "Pending":
+        """File the pull of round t, after which there are ``pulls`` of the arms, to be seen when the policy has waited,
+        and never before its delay has passed."""
+        due = known_from(t, pull.delay, policy.wait(pull.delay))
         settled = None if self.settled is None else _count(self.settled, due, pull.arm, jnp.int32(1))
         if counts(self.rewards):
             # What to add does not depend on the draw, only where: both words of the tape end in one fused loop.
             rewards = _count(self.rewards, jnp.where(pull.reward == 1, due, NEVER), pull.arm, jnp.int32(1))
         else:
             rewards = _count(self.rewards, due, pull.arm, pull.reward)
-        return Pending(rewards=rewards, settled=settled)
+        lookback = self.lookback
+        if lookback is not None:
+            lookback = lookback.write(t, pull._replace(delay=due - t)).advance(t + 1, policy.windows(pulls))
+        return Pending(rewards=rewards, settled=settled, lookback=lookback)
 
-    def arriving(self, observes: type[Observation], t: Int[Array, ""], pull: Pull) -> Observation:
-        """What is new at the start of round t, the round after ``pull``."""
+    def arriving(self, observes: type[Observation], t: Int[Array, ""]) -> Observation:
+        """What is new at the start of round t, the round after the last pull."""
         rewards = self.rewards[t]
         if counts(rewards):
-            rewards, pull = rewards.astype(jnp.int32), pull._replace(reward=pull.reward.astype(jnp.int32))
+            rewards = rewards.astype(jnp.int32)
         settled = None if self.settled is None else self.settled[t]
-        return observation(observes, rewards, settled, pull)
+        return observation(observes, rewards, settled, None if self.lookback is None else self.lookback.sums())
 
 
 def _count(rows: Array, due: Int[Array, ""], arm: Int[Array, ""], amount: Num[Array, ""]) -> Array:

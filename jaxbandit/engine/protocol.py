@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Int
 
 from jaxbandit import _checks
+from jaxbandit._arms import one_hot
 from jaxbandit.engine import tape
 from jaxbandit.engine.pending import Pending
 from jaxbandit.instance import Instance
@@ -78,8 +79,9 @@ def _one_round(policy: Policy, *, num_arms: int, horizon: int, binary: bool) -> 
     """Scores, state before and state after a round: for its shapes only (jit remembers them)."""
     t, arm = jnp.ones((), jnp.int32), jnp.zeros((), jnp.int32)
     state = jax.tree.map(jnp.asarray, policy.init(num_arms, horizon))
-    pull = Pull(arm=arm, reward=jnp.ones(()), delay=policy.wait(t))
-    seen = Pending.empty(policy.observes, horizon, num_arms, binary).arriving(policy.observes, t, pull)
+    pull = Pull(arm=arm, reward=jnp.ones(()), delay=t)
+    pulls = one_hot(arm, num_arms)
+    seen = Pending.empty(policy, horizon, num_arms, binary).add(policy, t, pull, pulls).arriving(policy.observes, t)
     scores = policy.scores(state, t, tape.policy_key(jnp.zeros(2, jnp.uint32), t))
     return scores, state, jax.tree.map(jnp.asarray, policy.update(state, t, arm, seen))
 

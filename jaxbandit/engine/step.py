@@ -87,10 +87,11 @@ def step(policy: Policy, draw: Draw, key: tape.Words, t: Int[Array, ""], carry: 
     arm = choose(scores, carry.pulls)
     reward, delay = draw(t, arm, pick(carry.pulls, arm))
     pull = Pull(arm=arm, reward=reward, delay=delay)
-    pending = carry.pending.add(t, pull, policy.wait(delay))
+    pulls = carry.pulls + one_hot(arm, carry.pulls.shape[0])
+    pending = carry.pending.add(policy, t, pull, pulls)
     return Carry(
-        state=policy.update(carry.state, t, arm, pending.arriving(policy.observes, t + 1, pull)),
-        pulls=carry.pulls + one_hot(arm, carry.pulls.shape[0]),
+        state=policy.update(carry.state, t, arm, pending.arriving(policy.observes, t + 1)),
+        pulls=pulls,
         pending=pending,
         arm=arm,
         diagnostics=diagnostics_of(policy, carry.state, t),
@@ -108,7 +109,7 @@ def start_of(policy: Policy, horizon: int, num_arms: int, binary: bool) -> Carry
     return Carry(
         state=state,
         pulls=jnp.zeros(num_arms, jnp.int32),
-        pending=Pending.empty(policy.observes, horizon, num_arms, binary),
+        pending=Pending.empty(policy, horizon, num_arms, binary),
         arm=jnp.zeros((), jnp.int32),
         diagnostics=diagnostics_of(policy, state, jnp.ones((), jnp.int32)),
     )

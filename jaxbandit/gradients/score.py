@@ -14,9 +14,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Num
 
-from jaxbandit._arms import pick
+from jaxbandit._arms import one_hot, pick
 from jaxbandit.engine import tape
 from jaxbandit.engine.batch import whole_vectors
+from jaxbandit.engine.lookback import lookback_of
 from jaxbandit.engine.pending import known_from
 from jaxbandit.engine.traces import drawn, pulled
 from jaxbandit.instance import Instance
@@ -142,13 +143,23 @@ def log_choices(policy: Softmax, run: Trajectory, num_arms: int, key: tape.Words
         rows = empty.at[due, run.arms].add(amounts.astype(empty.dtype), mode="drop")
         return rows[2:]
 
-    def body(state: Any, now: tuple[Array, Pull, Array, Array]) -> tuple[Any, Array]:
+    def body(state: tuple[Any, Any, Any], now: tuple[Array, Pull, Array, Array]) -> tuple[Any, Array]:
+        inner, pulls, lookback = state
         t, pull, rewards, settled = now
-        chosen = policy.log_prob(state, t, tape.policy_key(key, t), pull.arm)
-        return policy.update(state, t, pull.arm, observation(policy.observes, rewards, settled, pull)), chosen
+        chosen = policy.log_prob(inner, t, tape.policy_key(key, t), pull.arm)
+        pulls = pulls + one_hot(pull.arm, num_arms)
+        if lookback is not None:
+            lookback = lookback.write(t, pull).advance(t + 1, policy.windows(pulls))
+        old = None if lookback is None else lookback.sums()
+        inner = policy.update(inner, t, pull.arm, observation(policy.observes, rewards, settled, old))
+        return (inner, pulls, lookback), chosen
 
-    start = jax.tree.map(jnp.asarray, policy.init(num_arms, horizon))
-    pulls = Pull(arm=run.arms, reward=run.rewards, delay=run.delays)
+    start = (
+        jax.tree.map(jnp.asarray, policy.init(num_arms, horizon)),
+        jnp.zeros(num_arms, jnp.int32),
+        lookback_of(policy, horizon, num_arms, binary=False),
+    )
+    pulls = Pull(arm=run.arms, reward=run.rewards, delay=due - rounds)
     return jax.lax.scan(body, start, (rounds, pulls, by_round(run.rewards), by_round(jnp.ones(horizon))))[1]
 
 

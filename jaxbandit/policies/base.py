@@ -24,7 +24,7 @@ class Policy(eqx.Module):
     """
 
     observes: ClassVar[type[Observation]] = Conversions
-    """What ``update`` is given: ``Anonymous``, ``Conversions`` or ``Feedback``."""
+    """What ``update`` is given: ``Anonymous``, ``Conversions``, ``Feedback`` or ``ConversionsByPull``."""
 
     @abc.abstractmethod
     def init(self, num_arms: int, horizon: int) -> Any:
@@ -44,6 +44,13 @@ class Policy(eqx.Module):
         An earlier round than the delay's has no effect.
         """
         return delay
+
+    def windows(self, pulls: Int[Array, " K"]) -> Int[Array, "W K"]:
+        """Of how many rounds, W for each arm, are the windows of ``ConversionsByPull``, after so many pulls.
+
+        A window is of 1 to T/2 + 1 rounds, and grows with its arm's pulls alone, by at most one a pull.
+        """
+        raise NotImplementedError(f"{type(self).__name__} observes ConversionsByPull, and so must define windows")
 
     def diagnostics(self, state: Any, t: Int[Array, ""]) -> dict[str, Array]:
         """Numbers worth recording of the choice made from ``state`` in round t."""

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Int, Num, Shaped
+from jaxtyping import Array, Float, Int, Num, Shaped
 
 
 def counts(rewards: Shaped[Array, "..."]) -> bool:
@@ -33,37 +33,49 @@ class Feedback(NamedTuple):
     settled: Int[Array, " K"]
 
 
+class Sums(NamedTuple):
+    """Over the pulls of an arm that are at least w rounds old: how many, and their rewards that took w rounds or less.
+
+    At the start of round t: ``sum over s <= t - w of 1{a_s = i}`` and of ``C_s 1{D_s <= w, a_s = i}``, for each of the
+    windows w that the policy asks for (``Policy.windows``), W for each arm.
+    """
+
+    pulls: Int[Array, "W K"]
+    rewards: Float[Array, "W K"]
+
+
+class ConversionsByPull(NamedTuple):
+    """``Conversions`` in which the learner also knows which pull each reward belongs to.
+
+    What it learns from that is asked for as sums over old pulls, by ``Policy.windows``. All of them are of rewards that
+    have arrived: a delay that has not passed is not in them.
+    """
+
+    rewards: Num[Array, " K"]
+    old: Sums
+
+
+Observation = Anonymous | Conversions | Feedback | ConversionsByPull
+
+
 class Pull(NamedTuple):
-    """The pull of a round, sealed: its reward and delay are not known yet."""
+    """The pull of a round, with its reward and delay: for the engine alone."""
 
     arm: Int[Array, ""]
     reward: Num[Array, ""]
     delay: Int[Array, ""]
 
 
-class ConversionsByPull(NamedTuple):
-    """``Conversions`` in which the learner also knows which pull each reward belongs to.
-
-    ``pull`` is to be filed, not opened: a policy may use its reward only once its delay has passed (the tests of all
-    policies check that none does).
-    """
-
-    rewards: Num[Array, " K"]
-    pull: Pull
-
-
-Observation = Anonymous | Conversions | Feedback | ConversionsByPull
-
-
 def observation(
-    observes: type[Observation], rewards: Num[Array, " K"], settled: Num[Array, " K"] | None, pull: Pull
+    observes: type[Observation], rewards: Num[Array, " K"], settled: Num[Array, " K"] | None, old: Sums | None
 ) -> Observation:
-    """What a policy that ``observes`` so may see of what has arrived since ``pull``."""
+    """What a policy that ``observes`` so may see of what has arrived since the last pull."""
     if observes is Anonymous:
         return Anonymous(reward=jnp.sum(rewards, dtype=rewards.dtype))
     if observes is Feedback:
         assert settled is not None
         return Feedback(rewards=rewards, settled=settled.astype(jnp.int32))
     if observes is ConversionsByPull:
-        return ConversionsByPull(rewards=rewards, pull=pull)
+        assert old is not None
+        return ConversionsByPull(rewards=rewards, old=old)
     return Conversions(rewards=rewards)

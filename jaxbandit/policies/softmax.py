@@ -64,5 +64,8 @@ class Softmax(Policy):
     def wait(self, delay: Int[Array, ""]) -> Int[Array, ""]:
         return self.policy.wait(delay)
 
+    def windows(self, pulls: Int[Array, " K"]) -> Int[Array, "W K"]:
+        return self.policy.windows(pulls)
+
     def diagnostics(self, state: Any, t: Int[Array, ""]) -> dict[str, Array]:
         return self.policy.diagnostics(state, t)

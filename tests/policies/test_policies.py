@@ -8,8 +8,8 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit._arms import one_hot
+from jaxbandit.engine.step import start_of, step
 from jaxbandit.policies.ducb import poisson_upper
-from jaxbandit.policies.observations import Pull
 from tests.examples import AT_RANDOM, NUM_ARMS, POLICIES, each, instance, public, refused
 
 HORIZON = 120
@@ -74,6 +74,9 @@ class Wrapped(jb.Policy):
 
     def wait(self, delay):
         return self.policy.wait(delay)
+
+    def windows(self, pulls):
+        return self.policy.windows(pulls)
 
 
 class Tilted(Wrapped):
@@ -357,18 +360,16 @@ def test_the_short_window_of_adapt_patient_bandits_is_right_up_to_a_million_pull
 
 
 def test_a_round_of_adapt_patient_bandits_is_as_much_work_at_any_horizon():
-    """Scores and update, as XLA counts their operations; the history is read and written in a few places only."""
+    """A step, as XLA counts its operations; the history is read and written in a few places only."""
 
     def operations(horizon):
         policy, number = jb.AdaptPatientBandits(1.0, 0.3, 0.5), jax.ShapeDtypeStruct((), jnp.int32)
 
-        def play(state, t, arm, delay):
-            pull = Pull(arm=arm, reward=jnp.ones(()), delay=delay)
-            state = policy.update(state, t, arm, jb.ConversionsByPull(rewards=jnp.zeros(NUM_ARMS), pull=pull))
-            return policy.scores(state, t + 1, jax.random.key(0)), state
+        def play(carry, t, delay):
+            return step(policy, lambda t, arm, n: (jnp.ones(()), delay), jnp.zeros(2, jnp.uint32), t, carry)
 
-        state = jax.eval_shape(lambda: policy.init(NUM_ARMS, horizon))
-        cost = jax.jit(play).lower(state, number, number, number).compile().cost_analysis()
+        carry = jax.eval_shape(lambda: start_of(policy, horizon, NUM_ARMS, binary=True))
+        cost = jax.jit(play).lower(carry, number, number).compile().cost_analysis()
         return cost["flops"], cost["transcendentals"]
 
     assert operations(10**3) == operations(10**6)
