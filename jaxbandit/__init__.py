@@ -44,7 +44,7 @@ from jaxbandit.policies import (
     corollary1_alpha,
 )
 from jaxbandit.statistics import MeanCI, mean_ci, paired_difference, quantiles
-from jaxbandit.sweeps import sweep
+from jaxbandit.sweeps import open_sweep, sweep
 from jaxbandit.theory import (
     assumption1_tail_index,
     assumption2_constant,
@@ -113,6 +113,7 @@ __all__ = [
     "expected_regret",
     "lai_robbins_slope",
     "mean_ci",
+    "open_sweep",
     "paired_difference",
     "proposition1_interval",
     "quantiles",

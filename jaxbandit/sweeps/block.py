@@ -1,4 +1,4 @@
-"""One block of a sweep, some cells times some seeds: a pure function of what it is given, wherever it runs.
+"""One block of a sweep, some cells times some seeds of a policy: a pure function of what it is given, wherever it runs.
 
 What comes back is bounded in size whatever the number of runs. Sums are taken on the devices, and are exact: they do
 not depend on how runs were cut into blocks or in which order blocks were done.
@@ -20,22 +20,22 @@ from jaxbandit.instance import Instance
 from jaxbandit.policies.base import Policy
 from jaxbandit.sweeps import exact
 
-STEPS = {"cpu": 2**25}
-"""Rounds of all runs of a block and policy: a second or so on a CPU, and enough runs to fill another device."""
+STEPS = {"cpu": 2**24}
+"""Rounds of all runs of a block: a second or so on a CPU, and enough runs to fill another device."""
 OTHER_STEPS = 2**30
 RESULT_BYTES = 2**27
 CURVE_BYTES = 2**28
 
 
 class Block(NamedTuple):
-    """``instances`` and ``policies`` have a leading axis of cells, as NumPy arrays, so that a block can be pickled.
+    """``instances`` and ``policy`` have a leading axis of cells, as NumPy arrays, so that a block can be pickled.
 
     The seeds are ``first_seed``, ``first_seed + 1``, ... (``used`` of them), padded to ``seeds`` runs, and the first
     ``kept`` keep their whole curve. ``x64`` is whether JAX computes in double precision.
     """
 
     instances: Instance
-    policies: tuple[Policy, ...]
+    policy: Policy
     words: np.ndarray
     first_seed: int
     used: int
@@ -91,7 +91,7 @@ def outputs(instance: Instance, policy: Policy, horizon: int, checkpoints: Any) 
 
 
 def max_runs(horizon: int, run_bytes: int, platform: str) -> int:
-    """How many runs make a block, for each policy."""
+    """How many runs make a block."""
     return max(1, min(STEPS.get(platform, OTHER_STEPS) // horizon, RESULT_BYTES // run_bytes))
 
 
@@ -100,30 +100,10 @@ def compute(block: Block) -> Result:
     return collected(block, launched(block))
 
 
-def launched(block: Block) -> list[Any]:
-    """What the devices give, one item a policy: this returns while they are at work on the last of them.
-
-    One after another, as two programs on one device would share its cache.
-    """
-    running: list[Any] = []
+def launched(block: Block) -> tuple[Any, "Bricks"]:
+    """What the devices give: this returns while they are at work."""
     with jax.enable_x64(block.x64):
-        for policy in block.policies:
-            jax.block_until_ready(running[-1:])
-            running.append(_launched(block, policy))
-    return running
-
-
-def collected(block: Block, running: list[Any]) -> Result:
-    """What is kept of a block.
-
-    - ``final_regret`` [cells, policies, seeds]: of every run.
-    - ``curve`` [cells, policies, C, kept]: the regret of the first runs.
-    - ``pulls`` [cells, policies, C, K]: sums over the runs.
-    - ``regret`` [cells, policies, C, 3]: see ``exact.regret_limbs``.
-    - ``diagnostics`` [cells, policies, names, C, 3]: see ``exact.diagnostic_limbs``; 0 where a policy has none.
-    """
-    results = [_collected(block, policy, *x) for policy, x in zip(block.policies, running, strict=True)]
-    return {name: np.stack([result[name] for result in results], axis=1) for name in results[0]}
+        return _launched(block)
 
 
 class Bricks(NamedTuple):
@@ -146,9 +126,9 @@ def bricks(cells: int, seeds: int, devices: int, width: int) -> Bricks:
     return Bricks(cells=tall, seeds=side, rows=-(-cells // tall), columns=columns)
 
 
-def _launched(block: Block, policy: Policy) -> tuple[Any, Bricks]:
+def _launched(block: Block) -> tuple[Any, Bricks]:
     """All local devices share the work."""
-    instance, of_first = jax.tree.map(lambda x: jnp.asarray(x[0]), (block.instances, policy))
+    instance, of_first = jax.tree.map(lambda x: jnp.asarray(x[0]), (block.instances, block.policy))
     rounds = jnp.asarray(block.rounds)
     devices = batch.local_devices()
     bytes_per_run = batch.bytes_per_run(instance, of_first, block.horizon, len(rounds))
@@ -164,7 +144,7 @@ def _launched(block: Block, policy: Policy) -> tuple[Any, Bricks]:
     inputs = Inputs(
         words=jnp.asarray(block.words),
         instances=block.instances,
-        policies=policy,
+        policies=block.policy,
         rounds=rounds,
         per_unit=jnp.asarray(np.exp2(exact.regret_bits(block.rounds)), instance.gaps.dtype),
         stop=jnp.asarray(block.first_seed + block.used, jnp.int32),
@@ -173,9 +153,17 @@ def _launched(block: Block, policy: Policy) -> tuple[Any, Bricks]:
     return _on_devices(which, inputs, mesh=mesh, horizon=block.horizon, keep_curves=block.kept > 0), shape
 
 
-def _collected(block: Block, policy: Policy, running: Any, shape: Bricks) -> Result:
-    """Of one policy, once its runs are there."""
-    summary: Any = jax.tree.map(lambda x: x[: shape.rows * shape.columns], jax.device_get(running))
+def collected(block: Block, running: tuple[Any, Bricks]) -> Result:
+    """What is kept of a block, once its runs are there.
+
+    - ``final_regret`` [cells, seeds]: of every run.
+    - ``curve`` [cells, C, kept]: the regret of the first runs.
+    - ``pulls`` [cells, C, K]: sums over the runs.
+    - ``regret`` [cells, C, 3]: see ``exact.regret_limbs``.
+    - ``diagnostics`` [cells, names, C, 3]: see ``exact.diagnostic_limbs``.
+    """
+    shape = running[1]
+    summary: Any = jax.tree.map(lambda x: x[: shape.rows * shape.columns], jax.device_get(running[0]))
 
     def side_by_side(x: Shaped[np.ndarray, "bricks tall *shape wide"]) -> Shaped[np.ndarray, "cells *shape seeds"]:
         x = np.moveaxis(x.reshape(shape.rows, shape.columns, *x.shape[1:]), 1, -2)
@@ -185,19 +173,18 @@ def _collected(block: Block, policy: Policy, running: Any, shape: Bricks) -> Res
         return x.reshape(shape.rows, shape.columns, *x.shape[1:]).sum(axis=1).reshape(-1, *x.shape[2:])[: block.cells]
 
     final = side_by_side(summary.final_regret)[:, : block.used]
-    refuse_nan(final, policy)
-    empty = np.zeros((block.cells, len(block.rounds), 3), np.int64)
-    reported = {name: added(exact.diagnostic_limbs(sums)) for name, sums in summary.diagnostics.items()}
-    diagnostics = [reported.get(name, empty) for name in block.diagnostics]
+    refuse_nan(final, block.policy)
+    diagnostics = [added(exact.diagnostic_limbs(summary.diagnostics[name])) for name in block.diagnostics]
     result = {
         "final_regret": final,
         "pulls": added(exact.total(summary.pulls)),
         "regret": added(exact.regret_limbs(summary.regret)),
-        "diagnostics": np.stack(diagnostics, axis=1) if diagnostics else empty[:, None][:, :0],
     }
-    if summary.curve is None:
-        return result
-    return result | {"curve": side_by_side(summary.curve)[..., : min(block.used, block.kept)]}
+    if diagnostics:
+        result["diagnostics"] = np.stack(diagnostics, axis=1)
+    if summary.curve is not None:
+        result["curve"] = side_by_side(summary.curve)[..., : min(block.used, block.kept)]
+    return result
 
 
 def _side_by_side(which: Which, inputs: Inputs, *, horizon: int, keep_curves: bool) -> Summary:

@@ -3,7 +3,6 @@
 import hashlib
 import inspect
 import itertools
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -38,11 +37,13 @@ class Axis(NamedTuple):
 class Cells(NamedTuple):
     """All cells, in the order of the grid (the last axis fastest): leaves have a leading axis of cells.
 
-    ``values`` are the arguments of ``build``, ``digests`` tell two contents apart, ``names`` are the policies'.
+    ``values`` are the arguments of ``build``, ``names`` are the policies'. ``digests`` tell the numbers of two instances
+    apart, ``policy_digests[name]`` those of two policies.
     """
 
     values: list[dict[str, Any]]
     digests: list[str]
+    policy_digests: dict[str, list[str]]
     names: tuple[str, ...]
     instances: Instance
     policies: tuple[Policy, ...]
@@ -100,17 +101,22 @@ def _axis(names: tuple[str, ...], values: Any) -> Axis:
     return Axis(dimension="_".join(names), values=dict(zip(names, columns, strict=True)))
 
 
-def cells_of(build: Callable[..., Any], axes: Sequence[Axis]) -> Cells:
+def values_of(axes: Sequence[Axis]) -> list[dict[str, Any]]:
+    """The arguments of ``build`` at every cell."""
+    steps = [[{n: v[i].item() for n, v in axis.values.items()} for i in range(len(axis))] for axis in axes]
+    return [{n: v for step in cell for n, v in step.items()} for cell in itertools.product(*steps)]
+
+
+def cells_of(build: Callable[..., Any], values: list[dict[str, Any]]) -> Cells:
     """``build`` at every cell: called with plain numbers, so that laws and policies check them.
 
     Raises:
         TypeError: ``build`` takes other arguments than the axes, or gives something else than instance and policies.
         ValueError: another structure than in the first cell, such as another number of arms.
     """
-    _check_signature(build, [name for axis in axes for name in axis.values])
-    steps = [[{n: v[i].item() for n, v in axis.values.items()} for i in range(len(axis))] for axis in axes]
-    values = [{n: v for step in cell for n, v in step.items()} for cell in itertools.product(*steps)]
+    _check_signature(build, list(values[0]))
     built: list[list[np.ndarray]] = []
+    digests: list[list[str]] = []
     names, first = _built(build, values[0])
     for cell in values:
         others, problem = _built(build, cell)
@@ -121,12 +127,11 @@ def cells_of(build: Callable[..., Any], axes: Sequence[Axis]) -> Cells:
             )
         _check_alike(first, problem, values[0], cell)
         built.append([np.asarray(leaf) for leaf in jax.tree.leaves(problem)])
+        digests.append([_digest(part) for part in (problem[0], *problem[1])])
     structure = jax.tree.structure(first)
     instances, policies = jax.tree.unflatten(structure, [np.stack(leaves) for leaves in zip(*built, strict=True)])
-    # Where a function is part of the structure, its address is in the text, which differs from process to process.
-    outline = re.sub(r" at 0x[0-9a-f]+", "", str(structure))
-    digests = [_digest(outline, leaves) for leaves in built]
-    return Cells(values, digests, names, instances, policies)
+    of_instances, *of_policies = (list(column) for column in zip(*digests, strict=True))
+    return Cells(values, of_instances, dict(zip(names, of_policies, strict=True)), names, instances, policies)
 
 
 def _check_signature(build: Any, names: list[str]) -> None:
@@ -175,8 +180,9 @@ def _check_alike(first: Any, other: Any, at_first: dict[str, Any], at_other: dic
         )
 
 
-def _digest(outline: str, leaves: list[np.ndarray]) -> str:
-    digest = hashlib.sha256(outline.encode())
-    for leaf in leaves:
+def _digest(part: Any) -> str:
+    """Of numbers alone: what else there is shows in the program, see ``fingerprint``."""
+    digest = hashlib.sha256()
+    for leaf in map(np.asarray, jax.tree.leaves(part)):
         digest.update(f"{leaf.dtype}{leaf.shape}".encode() + leaf.tobytes())
     return digest.hexdigest()[:16]

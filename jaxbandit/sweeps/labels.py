@@ -1,17 +1,19 @@
-"""From the blocks of a sweep to labelled arrays."""
+"""From the blocks of a sweep to labelled arrays: of a finished sweep or of one that is not, with or without its build."""
 
 import inspect
 import platform
 from collections.abc import Callable
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import numpy as np
 from jaxtyping import Float, Float64
 
+from jaxbandit.sweeps import grid
 from jaxbandit.sweeps.exact import diagnostic_mean, standard_error
-from jaxbandit.sweeps.store import Plan
+from jaxbandit.sweeps.grid import Axis
+from jaxbandit.sweeps.store import Store
 
 if TYPE_CHECKING:
     import xarray
@@ -20,48 +22,149 @@ PACKAGES = ("jaxbandit", "jax", "jaxlib", "numpy")
 REWARD = "reward"
 
 
-def assembled(spec: Any, group: Any, plan: Plan, q: np.ndarray, *, with_curves: bool) -> dict[str, np.ndarray]:
-    """The variables of the dataset, with one leading axis of cells, in the order of the grid.
+class Request(NamedTuple):
+    """What a call asked for, as far as its result shows it; ``curves`` as it was given."""
+
+    axes: tuple[Axis, ...]
+    policies: list[str]
+    seeds: int
+    curves: int | None
+    quantiles: np.ndarray
+    horizon: int
+    rounds: np.ndarray
+    dtype: np.dtype
+    attributes: dict[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        axes = [
+            {
+                "dimension": axis.dimension,
+                "values": {name: values.tolist() for name, values in axis.values.items()},
+                "types": {name: values.dtype.name for name, values in axis.values.items()},
+            }
+            for axis in self.axes
+        ]
+        lists = {"quantiles": self.quantiles.tolist(), "rounds": self.rounds.tolist()}
+        return self._asdict() | lists | {"axes": axes, "dtype": self.dtype.name}
+
+    @classmethod
+    def from_json(cls, stored: Any) -> "Request":
+        request = cls(**stored)
+        axes = tuple(
+            Axis(axis["dimension"], {n: np.array(v, axis["types"][n]) for n, v in axis["values"].items()})
+            for axis in stored["axes"]
+        )
+        return request._replace(
+            axes=axes,
+            quantiles=np.array(request.quantiles, np.float64),
+            rounds=np.array(request.rounds, np.int32),
+            dtype=np.dtype(request.dtype),
+        )
+
+
+def dataset(store: Store) -> "xarray.Dataset":
+    """What the last call on a store asked for, NaN where it is not there yet."""
+    request = Request.from_json(store.request)
+    kept = store.plan.kept if request.curves is None else min(request.curves, store.plan.kept)
+    variables, done = assembled(store, request, min(kept, request.seeds))
+    return labelled(store, request, variables, {"curves": kept, "done": done})
+
+
+def _variables(store: Store, request: Request) -> dict[str, tuple[tuple[str, ...], str, str]]:
+    """Dimensions after the grid's and the policy's, long name and unit."""
+    diagnostics = sorted({name for policy in request.policies for name in store.plan.policies[policy].diagnostics})
+    found = {
+        "regret_standard_error": (("round",), "standard error of the mean regret", REWARD),
+        "regret_quantile": (("round", "quantile"), "quantile of the regret", REWARD),
+        "pulls_mean": (("round", "arm"), "mean number of pulls", "pulls"),
+        "final_regret": (("seed",), f"regret at T = {request.horizon}", REWARD),
+        "regret_curve": (("curve", "round"), "regret", REWARD),
+    }
+    if request.curves is None:
+        del found["regret_curve"]
+    return found | {f"{name}_mean": (("round",), f"mean of {name}", "") for name in diagnostics}
+
+
+PER_RUN = ("final_regret", "regret_curve")
+"""In the precision of a run, and shown as soon as they are there; statistics wait for all runs of a cell."""
+
+
+def assembled(store: Store, request: Request, kept: int) -> tuple[dict[str, np.ndarray], float]:
+    """The variables of the dataset, with one leading axis of cells, in the order of the grid, and the share done.
 
     The blocks of a row of cells are read at a time.
     """
-    rows = [_row(spec, group, plan, i, q, with_curves) for i in range(plan.shape[0])]
-    index = {tuple(cell): at for at, cell in enumerate(plan.values)}
-    order = [index[tuple(cell.values())] for cell in spec.cells.values]
-    variables = {name: np.concatenate([row.pop(name) for row in rows])[order] for name in list(rows[0])}
-    gaps = np.asarray(jax.vmap(lambda instance: instance.gaps)(spec.cells.instances), np.float64)
-    return variables | {"regret_mean": np.einsum("cprk,ck->cpr", variables["pulls_mean"], gaps)}
+    plan = store.plan
+    values = [list(cell.values()) for cell in grid.values_of(request.axes)]
+    places, columns = plan.places(values), plan.columns(request.seeds)
+    sizes = {"round": len(request.rounds), "arm": store.gaps.shape[1], "seed": request.seeds, "curve": kept}
+    sizes["quantile"] = len(request.quantiles)
+    variables = {
+        name: np.full(
+            (len(values), len(request.policies), *(sizes[dimension] for dimension in dimensions)),
+            np.nan,
+            request.dtype if name in PER_RUN else np.float64,
+        )
+        for name, (dimensions, _, _) in _variables(store, request).items()
+    }
+    share = 0.0
+    for p, policy in enumerate(request.policies):
+        done = store.done(policy)
+        for i in plan.rows(places):
+            first, last, _, _ = plan.extent(i, 0)
+            here = np.flatnonzero((places >= first) & (places < last))
+            ready = [j for j in columns if done[i, j]]
+            share += len(here) * sum(plan.extent(i, j)[3] - plan.extent(i, j)[2] for j in ready)
+            for name, of_row in _row(store, policy, i, places[here] - first, columns, ready, request, kept).items():
+                variables[name][here, p] = of_row
+    mean = np.einsum("cprk,ck->cpr", variables["pulls_mean"], store.gaps[places])
+    return {"regret_mean": mean} | variables, share / (len(values) * len(request.policies) * request.seeds)
 
 
-def _row(spec: Any, group: Any, plan: Plan, i: int, q: np.ndarray, with_curves: bool) -> dict[str, np.ndarray]:
-    cells = plan.cell_edges[i + 1] - plan.cell_edges[i]
-    blocks = [(j, *plan.seed_edges[j : j + 2]) for j in range(plan.shape[1])]
+def _row(
+    store: Store,
+    policy: str,
+    i: int,
+    inside: np.ndarray,
+    columns: list[int],
+    ready: list[int],
+    request: Request,
+    kept: int,
+) -> dict[str, np.ndarray]:
+    """Of the cells ``inside`` a row of blocks, of which ``ready`` are done."""
+    arrays, plan, seeds = store.blocks[policy], store.plan, request.seeds
 
     def total(name: str) -> np.ndarray:
-        return np.sum([group[name][i, j][:cells] for j, _, _ in blocks], axis=0)
+        return np.sum([arrays[name][i, j][inside] for j in columns], axis=0)
 
-    def runs(name: str, kept: int) -> Float[np.ndarray, "cells policies *shape kept"]:
-        parts = [group[name][i, j][:cells, ..., : min(b, kept) - a] for j, a, b in blocks if a < kept]
-        return np.concatenate(parts, axis=-1)
+    def runs(name: str, most: int, shape: tuple[int, ...]) -> Float[np.ndarray, "cells *shape most"]:
+        found = np.full((len(inside), *shape, most), np.nan, request.dtype)
+        for j in ready:
+            _, _, a, b = plan.extent(i, j)
+            if a < most:
+                found[..., a : min(b, most)] = arrays[name][i, j][inside][..., : min(b, most) - a]
+        return found
 
-    final = runs("final_regret", spec.seeds)
-    row = {
-        "final_regret": final,
-        "regret_standard_error": standard_error(total("regret"), spec.rounds, spec.seeds),
-        "regret_quantile": np.full((*final.shape[:2], len(spec.rounds), len(q)), np.nan),
-        "pulls_mean": total("pulls") / spec.seeds,
-    }
-    if spec.kept:
-        curves = runs("curve", min(spec.kept, spec.seeds))
-        if with_curves:
-            row["regret_curve"] = np.moveaxis(curves.copy(), -1, -2)
+    final = runs("final_regret", seeds, ())
+    row = {"final_regret": final}
+    curves = runs("curve", kept, (len(request.rounds),)) if kept else None
+    if request.curves is not None and curves is not None:
+        row["regret_curve"] = np.moveaxis(curves.copy(), -1, -2)
+    if ready != columns:
+        return row
+    quantile = np.full((len(inside), len(request.rounds), len(request.quantiles)), np.nan)
+    if curves is not None:
         curves.sort(axis=-1)
-        row["regret_quantile"] = quantiles(curves, q)
-    row["regret_quantile"][:, :, -1] = quantiles(np.sort(final, axis=-1), q)
-    if spec.diagnostics:
-        means = diagnostic_mean(total("diagnostics"), spec.seeds)
-        means = np.where(np.array(spec.reported)[:, :, None], means, np.nan)
-        row |= {f"{name}_mean": means[:, :, d] for d, name in enumerate(spec.diagnostics)}
+        quantile = quantiles(curves, request.quantiles)
+    quantile[:, -1] = quantiles(np.sort(final, axis=-1), request.quantiles)
+    row |= {
+        "regret_standard_error": standard_error(total("regret"), request.rounds, seeds),
+        "regret_quantile": quantile,
+        "pulls_mean": total("pulls") / seeds,
+    }
+    if names := plan.policies[policy].diagnostics:
+        means = diagnostic_mean(total("diagnostics"), seeds)
+        row |= {f"{name}_mean": means[:, d] for d, name in enumerate(names)}
     return row
 
 
@@ -72,49 +175,43 @@ def quantiles(in_order: Float[np.ndarray, "*shape n"], q: Float[np.ndarray, " Q"
     return below + (above - below) * (place % 1)
 
 
-def labelled(spec: Any, variables: dict[str, np.ndarray], q: np.ndarray, build: Callable[..., Any]) -> "xarray.Dataset":
+def labelled(
+    store: Store, request: Request, variables: dict[str, np.ndarray], found: dict[str, Any]
+) -> "xarray.Dataset":
     """The dataset: dimensions of the grid for the axis of cells, and a long name and unit for everything."""
     import xarray
 
-    beyond = {
-        "regret_mean": (("round",), "mean regret", REWARD),
-        "regret_standard_error": (("round",), "standard error of the mean regret", REWARD),
-        "regret_quantile": (("round", "quantile"), "quantile of the regret", REWARD),
-        "pulls_mean": (("round", "arm"), "mean number of pulls", "pulls"),
-        "final_regret": (("seed",), f"regret at T = {spec.horizon}", REWARD),
-        "regret_curve": (("curve", "round"), "regret", REWARD),
-    }
-    beyond |= {f"{name}_mean": (("round",), f"mean of {name}", "") for name in spec.diagnostics}
-    grid = tuple(axis.dimension for axis in spec.axes)
-    lengths = tuple(len(axis) for axis in spec.axes)
+    beyond = {"regret_mean": (("round",), "mean regret", REWARD)} | _variables(store, request)
+    shape = tuple(axis.dimension for axis in request.axes)
+    lengths = tuple(len(axis) for axis in request.axes)
     data = {
         name: (
-            (*grid, "policy", *beyond[name][0]),
+            (*shape, "policy", *beyond[name][0]),
             values.reshape(*lengths, *values.shape[1:]),
             _named(*beyond[name][1:]),
         )
         for name, values in variables.items()
     }
     coordinates: dict[str, Any] = {
-        name: (axis.dimension, values, _named(name)) for axis in spec.axes for name, values in axis.values.items()
+        name: (axis.dimension, values, _named(name)) for axis in request.axes for name, values in axis.values.items()
     }
     coordinates |= {
-        "policy": ("policy", np.array(spec.cells.names, object), _named("policy")),
-        "round": ("round", spec.rounds, _named("round t")),
-        "arm": ("arm", np.arange(spec.num_arms), _named("arm")),
-        "seed": ("seed", np.arange(spec.seeds), _named("seed: the key is fold_in(key, seed)")),
-        "quantile": ("quantile", q, _named("quantile")),
+        "policy": ("policy", np.array(request.policies, object), _named("policy")),
+        "round": ("round", request.rounds, _named("round t")),
+        "arm": ("arm", np.arange(store.gaps.shape[1]), _named("arm")),
+        "seed": ("seed", np.arange(request.seeds), _named("seed: the key is fold_in(key, seed)")),
+        "quantile": ("quantile", request.quantiles, _named("quantile")),
     }
     if "regret_curve" in data:
-        coordinates["curve"] = ("curve", np.arange(min(spec.kept, spec.seeds)), _named("seed"))
-    return xarray.Dataset(data, coordinates, _attributes(spec, build))
+        coordinates["curve"] = ("curve", np.arange(variables["regret_curve"].shape[2]), _named("seed"))
+    return xarray.Dataset(data, coordinates, request.attributes | found)
 
 
 def _named(name: str, units: str = "") -> dict[str, str]:
     return {"long_name": name} | ({"units": units} if units else {})
 
 
-def _attributes(spec: Any, build: Callable[..., Any]) -> dict[str, Any]:
+def attributes(spec: Any, build: Callable[..., Any]) -> dict[str, Any]:
     """What it takes to run the sweep again, in types that NetCDF knows."""
     try:
         source = inspect.getsource(build)
@@ -126,7 +223,6 @@ def _attributes(spec: Any, build: Callable[..., Any]) -> dict[str, Any]:
         "horizon": spec.horizon,
         "seeds": spec.seeds,
         "key": spec.words.tolist(),
-        "curves": spec.kept,
         "x64": int(spec.x64),
         "device": f"{spec.platform}: {jax.local_devices(backend=spec.platform)[0].device_kind}",
         "python": platform.python_version(),

@@ -1,10 +1,8 @@
 """A labelled grid of runs, stored and resumable, on every device and on a cluster."""
 
-import importlib
 import itertools
-import pickle
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, wait
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -13,13 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 import numpy as np
 
-from jaxbandit import _checks
-from jaxbandit.engine import batch, tape
-from jaxbandit.sweeps import block, grid
+from jaxbandit import _checks, _progress
+from jaxbandit.engine import batch, protocol, tape
+from jaxbandit.sweeps import block, executors, fingerprint, grid, labels, result
 from jaxbandit.sweeps.block import Block
 from jaxbandit.sweeps.grid import Axis, Cells
-from jaxbandit.sweeps.labels import assembled, labelled
-from jaxbandit.sweeps.store import Array, Plan, done_mask, extended, opened, room_for, told, write
+from jaxbandit.sweeps.labels import Request
+from jaxbandit.sweeps.plan import Ask, Content, Plan, room_for
+from jaxbandit.sweeps.store import Array, Store, opened, require, told
 
 if TYPE_CHECKING:
     import xarray
@@ -32,7 +31,7 @@ PACKAGES = ("jaxbandit", "jax", "jaxlib")
 class Spec(NamedTuple):
     """All that the numbers of a sweep depend on.
 
-    The first ``kept`` seeds of a cell keep their curves; ``reported`` says which diagnostics a policy has.
+    The first ``kept`` seeds of a cell keep their curves, if that was asked; ``diagnostics`` are those of each policy.
     """
 
     axes: tuple[Axis, ...]
@@ -41,16 +40,11 @@ class Spec(NamedTuple):
     horizon: int
     rounds: np.ndarray
     seeds: int
-    kept: int
-    diagnostics: tuple[str, ...]
-    reported: list[list[bool]]
+    kept: int | None
+    diagnostics: dict[str, tuple[str, ...]]
     dtype: np.dtype
     x64: bool
     platform: str
-
-    @property
-    def names(self) -> list[str]:
-        return [name for axis in self.axes for name in axis.values]
 
     @property
     def num_arms(self) -> int:
@@ -58,45 +52,79 @@ class Spec(NamedTuple):
 
     def same(self) -> dict[str, Any]:
         """What a store must agree with; what may grow is in its plan."""
+        instance, (policy, *_) = self.cells.first()
+        by_default = np.array_equal(self.rounds, protocol.plan(instance, policy, self.horizon, None))
         return {
-            "axes": self.names,
-            "policies": list(self.cells.names),
-            "num_arms": self.num_arms,
+            "axes": [name for axis in self.axes for name in axis.values],
+            "arms": self.num_arms,
             "key": self.words.tolist(),
             "horizon": self.horizon,
-            "checkpoints": self.rounds.tolist(),
-            "curves": self.kept,
-            "diagnostics": list(self.diagnostics),
+            "checkpoints": "those by default" if by_default else self.rounds.tolist(),
             "x64": self.x64,
             "platform": self.platform,
         } | {f"version of {package}": version(package) for package in PACKAGES}
 
-    def arrays(self, room: tuple[int, int]) -> dict[str, Array]:
-        """What a block with that room holds; see ``block.collected``."""
-        cells, seeds = room
-        head, tail = (cells, len(self.cells.policies)), len(self.rounds)
-        kept = min(self.kept, seeds)
+    def ask(self, *, with_code: bool) -> Ask:
+        """What a store must hold."""
+        instance, policies = self.cells.first()
+        codes = {name: "" for name in self.cells.names}
+        if with_code:
+            of_run = partial(fingerprint.of_run, horizon=self.horizon, rounds=self.rounds, platform=self.platform)
+            codes = {name: of_run(instance, policy) for name, policy in zip(self.cells.names, policies, strict=True)}
+        count = len(self.cells.values)
+        default = block.CURVE_BYTES // (count * len(policies) * len(self.rounds) * self.dtype.itemsize)
+        return Ask(
+            names=[name for axis in self.axes for name in axis.values],
+            values=[list(cell.values()) for cell in self.cells.values],
+            digests=self.cells.digests,
+            gaps=np.asarray(jax.vmap(lambda instance: instance.gaps)(self.cells.instances), np.float64),
+            code=fingerprint.of_instance(instance, self.platform) if with_code else "",
+            policies={
+                name: Content(list(self.cells.policy_digests[name]), codes[name], list(self.diagnostics[name]))
+                for name in self.cells.names
+            },
+            seeds=self.seeds,
+            kept=self.kept,
+            default_kept=default,
+            room=self.room(default if self.kept is None else self.kept),
+        )
+
+    def arrays(self, plan: Plan, policy: str) -> dict[str, Array]:
+        """What a block holds of a policy; see ``block.collected``."""
+        cells, seeds = plan.room
+        tail, reported = len(self.rounds), len(plan.policies[policy].diagnostics)
         nothing = np.array(np.nan, self.dtype)
         arrays = {
-            "final_regret": Array((*head, seeds), self.dtype, nothing),
-            "curve": Array((*head, tail, kept), self.dtype, nothing),
-            "pulls": Array((*head, tail, self.num_arms), np.int64, 0),
-            "regret": Array((*head, tail, 3), np.int64, 0),
-            "diagnostics": Array((*head, len(self.diagnostics), tail, 3), np.int64, 0),
+            "final_regret": Array((cells, seeds), self.dtype, nothing),
+            "curve": Array((cells, tail, min(plan.kept, seeds)), self.dtype, nothing),
+            "pulls": Array((cells, tail, self.num_arms), np.int64, 0),
+            "regret": Array((cells, tail, 3), np.int64, 0),
+            "diagnostics": Array((cells, reported, tail, 3), np.int64, 0),
         }
         return {name: array for name, array in arrays.items() if 0 not in array.shape}
 
-    def plan(self) -> Plan:
-        """The plan of a new store."""
-        count = len(self.cells.values)
-        tail = len(self.rounds)
-        run_bytes = (1 + (tail if self.kept else 0)) * self.dtype.itemsize
-        sums_bytes = 8 * tail * (self.num_arms + 3 + 3 * len(self.diagnostics))  # of a cell, whatever its runs
+    def room(self, kept: int) -> tuple[int, int]:
+        """Cells and seeds of the blocks of a new store."""
+        tail, reported = len(self.rounds), max(map(len, self.diagnostics.values()))
+        run_bytes = (1 + (tail if kept else 0)) * self.dtype.itemsize
+        sums_bytes = 8 * tail * (self.num_arms + 3 + 3 * reported)  # of a cell, whatever its runs
         run_bytes += -(-sums_bytes // self.seeds)
-        room = room_for(count, self.seeds, block.max_runs(self.horizon, run_bytes, self.platform))
-        values = [list(cell.values()) for cell in self.cells.values]
-        nothing = Plan(room, [], [], [0], [0])
-        return extended(nothing, self.names, values, self.cells.digests, self.seeds)
+        return room_for(len(self.cells.values), self.seeds, block.max_runs(self.horizon, run_bytes, self.platform))
+
+    def request(self, build: Any, quantiles: np.ndarray) -> dict[str, Any]:
+        """What it takes to label the result."""
+        request = Request(
+            axes=self.axes,
+            policies=list(self.cells.names),
+            seeds=self.seeds,
+            curves=self.kept,
+            quantiles=quantiles,
+            horizon=self.horizon,
+            rounds=self.rounds,
+            dtype=self.dtype,
+            attributes=labels.attributes(self, build),
+        )
+        return request.to_json()
 
 
 def sweep(
@@ -111,7 +139,7 @@ def sweep(
     curves: int | None = None,
     store: str | Path | None = None,
     executor: Executor | None = None,
-    progress: bool = True,
+    progress: bool | None = None,
 ) -> "xarray.Dataset":
     """``seeds`` runs of every policy in every cell of a grid, as labelled arrays.
 
@@ -131,12 +159,15 @@ def sweep(
         key: as for ``simulate``.
         quantiles: in [0, 1], of the regret over the runs of a cell.
         curves: how many runs of a cell, the first ones, keep their regret at every checkpoint (``regret_curve``). By
-            default as many as fit 256 MiB are kept for the quantiles, but not given.
-        store: folder of a zarr store, written block by block. The same call resumes what was killed; one with more
-            seeds or more values on an axis computes only what is new. Several processes may share it.
+            default as many as fit 256 MiB are kept for the quantiles, but not given; a store that is there keeps to
+            the number of its first call.
+        store: folder of a zarr store, written block by block. The same call resumes what was killed; one with other
+            values on an axis, other seeds or other policies (a policy is known by its name) computes only what the
+            store lacks, and gives what it asks for. Several processes may share it. ``open_sweep`` opens it.
         executor: any ``concurrent.futures.Executor``, to which blocks are given; by default all local devices of
             this process compute. Processes of ``jax.distributed`` share the blocks (and need a store).
-        progress: show runs done, runs per second and time left, where the output is a terminal or a notebook.
+        progress: show runs done, runs per second and time left; by default where the output is a terminal or a
+            notebook.
 
     Returns:
         A dataset over the axes, ``policy``, ``round``, ``arm``, ``seed``, ``quantile``, all regret in units of reward:
@@ -150,14 +181,15 @@ def sweep(
         - ``NAME_mean`` for each of a policy's diagnostics, to 2^-24; NaN for policies without, and where that of a run
           was not finite, or 2^38 and more.
 
-        The attributes say how to run it again.
+        The attributes say how to run it again. With a store, xarray opens the same from the store's group ``result``.
 
     Raises:
         ImportError: the extra ``sweep`` is not installed.
-        TypeError, ValueError: an argument that is not what it should be, or a store made with others, before any run.
+        TypeError, ValueError: an argument that is not what it should be, or a store made with others or with other
+            code of a policy or law, before any run.
         OSError: a store that cannot be written. Blocks that are done stay, also after any other error.
     """
-    tqdm = _extra()
+    require("sweep")
     path = None if store is None else Path(store)
     _checks.floats("sweep: quantiles", quantiles, "in [0, 1]", "0.5 is the median")
     q = np.atleast_1d(np.asarray(quantiles, np.float64))
@@ -169,23 +201,29 @@ def sweep(
         )
     if jax.process_count() > 1 and path is None:
         raise ValueError("sweep: several processes of jax.distributed need a store that all of them can write")
-    group, plan = opened(path, spec.same(), spec.arrays, spec.plan(), spec.names)
-    bar = partial(tqdm, desc="sweep", unit=" runs", unit_scale=True, disable=None if progress else True)
-    _run(spec, group, plan, executor, path, bar)
+    store_ = opened(path, spec.same(), spec.arrays, ask := spec.ask(with_code=path is not None), spec.request(build, q))
+    if extra := _beside(store_, ask):  # cells that are not asked for, in blocks with some that are
+        spec = spec._replace(cells=grid.cells_of(build, [*spec.cells.values, *extra]))
+        beside = spec.ask(with_code=True)
+        store_ = opened(path, spec.same(), spec.arrays, beside, store_.request)
+    _run(spec, store_, ask, executor, path, progress)
     if jax.process_count() > 1:
         from jax.experimental import multihost_utils
 
         multihost_utils.sync_global_devices("jaxbandit.sweep")
-    return labelled(spec, assembled(spec, group, plan, q, with_curves=curves is not None), q, build)
+    data = labels.dataset(store_)
+    if path is not None and jax.process_index() == 0:
+        result.write(path, data)
+    return data
 
 
-def _extra() -> Any:
-    try:
-        for name in ("xarray", "zarr", "filelock"):
-            importlib.import_module(name)
-        return importlib.import_module("tqdm.auto").tqdm
-    except ImportError as error:
-        raise ImportError(f"sweep needs {error.name}: pip install 'jaxbandit[sweep]'") from error
+def _beside(store: Store, ask: Ask) -> list[dict[str, Any]]:
+    """The arguments of the cells that share a block to be done with cells that are asked for."""
+    places, columns = store.plan.places(ask.values), store.plan.columns(ask.seeds)
+    done = np.all([store.done(policy)[:, columns].all(axis=1) for policy in ask.policies], axis=0)
+    shared = [range(*store.plan.extent(i, 0)[:2]) for i in store.plan.rows(places) if not done[i]]
+    others = sorted({cell for cells in shared for cell in cells} - set(places.tolist()))
+    return [dict(zip(ask.names, store.plan.values[cell], strict=True)) for cell in others]
 
 
 def _spec(build: Any, axes: Any, horizon: int, seeds: int, key: Any, checkpoints: Any, curves: int | None) -> Spec:
@@ -195,18 +233,16 @@ def _spec(build: Any, axes: Any, horizon: int, seeds: int, key: Any, checkpoints
     words = np.asarray(tape.words(key))
     seeds = _checks.whole_number("seeds", seeds, 1, 2**31 - 1, "give the number of runs")
     axes = grid.axes_of(axes)
-    cells = grid.cells_of(build, axes)
+    cells = grid.cells_of(build, grid.values_of(axes))
     instance, policies = cells.first()
     rounds, reported = zip(*(block.outputs(instance, p, horizon, checkpoints) for p in policies), strict=True)
-    diagnostics = tuple(sorted({name for names in reported for name in names}))
-    dtype = np.dtype(instance.gaps.dtype)
-    for name in diagnostics:
+    diagnostics = dict(zip(cells.names, map(tuple, map(sorted, reported)), strict=True))
+    for name in sorted({name for names in reported for name in names}):
         if f"{name}_mean" in grid.VARIABLES or any(f"{name}_mean" in axis.values for axis in axes):
             raise ValueError(f"sweep: diagnostic {name!r} would be stored as {name}_mean, which is taken; rename it")
-    if curves is None:
-        kept = block.CURVE_BYTES // (len(cells.values) * len(policies) * len(rounds[0]) * dtype.itemsize)
-    else:
-        kept = _checks.whole_number("curves", curves, 1, 2**31 - 1, "give the number of runs that keep their curves")
+    if curves is not None:
+        mend = "give the number of runs that keep their curves"
+        curves = _checks.whole_number("curves", curves, 1, 2**31 - 1, mend)
     return Spec(
         axes=axes,
         cells=cells,
@@ -214,61 +250,68 @@ def _spec(build: Any, axes: Any, horizon: int, seeds: int, key: Any, checkpoints
         horizon=int(horizon),
         rounds=rounds[0],
         seeds=seeds,
-        kept=kept,
+        kept=curves,
         diagnostics=diagnostics,
-        reported=[[name in names for name in diagnostics] for names in reported],
-        dtype=dtype,
+        dtype=np.dtype(instance.gaps.dtype),
         x64=bool(jax.config.x64_enabled),  # pyright: ignore[reportAttributeAccessIssue]
         platform=batch.local_devices()[0].platform,
     )
 
 
-def _run(spec: Spec, group: Any, plan: Plan, executor: Executor | None, path: Path | None, make_bar: Any) -> None:
+def _run(
+    spec: Spec, store: Store, ask: Ask, executor: Executor | None, path: Path | None, progress: bool | None
+) -> None:
     """Compute and store all blocks that are not done; of several processes of one program, each its share of them."""
-    extents = {(i, j): plan.extent(i, j) for i, j in itertools.product(*map(range, plan.shape))}
-    runs = {
-        at: len(spec.cells.policies) * (last - first) * (stop - start)
-        for at, (first, last, start, stop) in extents.items()
-    }
+    plan = store.plan
+    blocks = itertools.product(ask.policies, plan.rows(plan.places(ask.values)), plan.columns(ask.seeds))
+    extents = {(policy, i, j): plan.extent(i, j) for policy, i, j in blocks}
+    runs = {at: (last - first) * (stop - start) for at, (first, last, start, stop) in extents.items()}
+
+    def is_done() -> dict[Any, bool]:
+        done = {policy: store.done(policy) for policy in ask.policies}
+        return {(policy, i, j): bool(done[policy][i, j]) for policy, i, j in extents}
+
+    done = is_done()
     mine = list(extents)[jax.process_index() :: jax.process_count()]  # whichever of them the others have done by now
-    done = done_mask(group, plan)
-    todo = [at for at in mine if not done[at]]
     index = {tuple(cell.values()): i for i, cell in enumerate(spec.cells.values)}
-    order = np.array([index[tuple(cell)] for cell in plan.values])
-    tasks = ((at, _block(spec, plan, order, extents[at])) for at in todo)
-    finished = _here(tasks) if executor is None else _through(executor, tasks, _limit(spec, plan))
-    with make_bar(total=sum(runs[at] for at in mine), initial=sum(runs[at] for at in mine if done[at])) as bar:
+    order = np.array([index.get(tuple(cell), -1) for cell in plan.values])
+    tasks = ((at, _block(spec, plan, order, at[0], extents[at])) for at in mine if not done[at])
+    if executor is None:
+        finished = executors.here(tasks)
+    else:
+        finished = executors.through(executor, tasks, _limit(spec, plan, ask))
+    initial = sum(runs[at] for at in mine if done[at])
+    with _progress.bar(progress, "sweep", "sweep", total=sum(runs[at] for at in mine), initial=initial) as bar:
         try:
-            for at, result in finished:
+            for at, found in finished:
                 with told(path):
-                    write(group, at, result)
+                    store.write(at, found)
                 bar.update(runs[at])
         except BaseException as error:
             where = f"stored in {path}: the same call goes on from there" if path else "lost: give store= to keep them"
-            error.add_note(
-                f"sweep: {int(done_mask(group, plan).sum())} of {done.size} blocks were done and are {where}"
-            )
+            error.add_note(f"sweep: {sum(is_done().values())} of {len(extents)} blocks were done and are {where}")
             raise
 
 
-def _block(spec: Spec, plan: Plan, order: np.ndarray, extent: tuple[int, int, int, int]) -> Block:
+def _block(spec: Spec, plan: Plan, order: np.ndarray, policy: str, extent: tuple[int, int, int, int]) -> Block:
     """What is needed to compute a block. Its shape is that of the others, unless too much were computed in vain."""
     first, last, start, stop = extent
     tall = _padded(last - first, int(np.diff(plan.cell_edges).max()))
-    wide = _padded(stop - start, int(np.diff(plan.seed_edges).max()))
+    wide = _padded(stop - start, max(b - a for a, b in plan.seed_ranges))
     cells = order[np.minimum(np.arange(first, first + tall), last - 1)]
-    instances, policies = jax.tree.map(lambda x: x[cells], (spec.cells.instances, spec.cells.policies))
+    policies = spec.cells.policies[spec.cells.names.index(policy)]
+    instances, policies = jax.tree.map(lambda x: x[cells], (spec.cells.instances, policies))
     return Block(
         instances=instances,
-        policies=policies,
+        policy=policies,
         words=spec.words,
         first_seed=start,
         used=stop - start,
         seeds=wide,
-        kept=min(max(spec.kept - start, 0), wide),
+        kept=min(max(plan.kept - start, 0), wide),
         horizon=spec.horizon,
         rounds=spec.rounds,
-        diagnostics=spec.diagnostics,
+        diagnostics=tuple(plan.policies[policy].diagnostics),
         x64=spec.x64,
     )
 
@@ -277,81 +320,7 @@ def _padded(size: int, most: int) -> int:
     return most if 2 * size >= most else size
 
 
-def _limit(spec: Spec, plan: Plan) -> int:
+def _limit(spec: Spec, plan: Plan, ask: Ask) -> int:
     """How many blocks may be with an executor at once, so that their results fit the memory."""
-    return max(2, min(1024, WAITING_BYTES // sum(array.bytes for array in spec.arrays(plan.room).values())))
-
-
-def _here(tasks: Iterator[tuple[Any, Block]]) -> Iterator[tuple[Any, dict[str, np.ndarray]]]:
-    """Results in order. The devices are at work on the next block while one is reduced and stored."""
-    before: tuple[Any, Block, list[Any]] | None = None
-    for at, task in tasks:
-        if before is not None:
-            jax.block_until_ready(before[2])
-        running = block.launched(task)
-        if before is not None:
-            yield before[0], block.collected(*before[1:])
-        before = at, task, running
-    if before is not None:
-        yield before[0], block.collected(*before[1:])
-
-
-def _through(
-    executor: Executor, tasks: Iterator[tuple[Any, Block]], limit: int
-) -> Iterator[tuple[Any, dict[str, np.ndarray]]]:
-    """Results in the order in which they come. After a failure, what is still running is waited for."""
-    waiting: dict[Any, Any] = {}
-    failure: BaseException | None = None
-    try:
-        while True:
-            while failure is None and len(waiting) < limit and (task := next(tasks, None)) is not None:
-                try:
-                    waiting[_submitted(executor, task[1])] = task[0]
-                except BrokenExecutor as error:
-                    failure = error
-            if not waiting:
-                break
-            for future in wait(waiting, return_when=FIRST_COMPLETED).done:
-                at = waiting.pop(future)
-                error = future.exception()
-                if error is None:
-                    yield at, future.result()
-                else:
-                    failure = failure or (_not_pickled(error) if _is_of_pickle(error) else error)
-                    waiting = {other: at for other, at in waiting.items() if not other.cancel()}
-    finally:
-        for future in waiting:
-            future.cancel()
-    if isinstance(failure, BrokenExecutor):
-        raise RuntimeError(f"sweep: the executor broke ({failure}); make a new one and call again") from failure
-    if failure is not None:
-        raise failure
-
-
-def _submitted(executor: Executor, task: Block) -> Any:
-    """A future. What cannot be sent is found out before anything runs."""
-    from concurrent.futures import ProcessPoolExecutor  # brings multiprocessing
-
-    try:
-        if isinstance(executor, ProcessPoolExecutor):
-            pickle.dumps(task)
-        return executor.submit(block.compute, task)
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise _not_pickled(error) from error
-
-
-def _is_of_pickle(error: BaseException) -> bool:
-    """Whether a task could not be sent: some executors, such as mpi4py's, pickle it after ``submit``."""
-    says = ("pickle", "Can't get local object", "Can't get attribute")
-    return isinstance(error, pickle.PicklingError) or (
-        isinstance(error, AttributeError | TypeError) and any(words in str(error) for words in says)
-    )
-
-
-def _not_pickled(error: BaseException) -> TypeError:
-    found = TypeError(
-        f"sweep: the executor cannot pickle what build returns ({error}); define the classes and functions in it "
-        "at the top of a module that the workers can import, or use an executor that sends code, such as Dask's"
-    )
-    found.__cause__ = error
-    return found
+    of_block = max(sum(array.bytes for array in spec.arrays(plan, policy).values()) for policy in ask.policies)
+    return max(2, min(1024, WAITING_BYTES // of_block))

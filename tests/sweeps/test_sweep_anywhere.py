@@ -35,7 +35,7 @@ if __name__ == "__main__":
 
 
 def sweep(**options) -> xr.Dataset:
-    """18 blocks of each of two policies."""
+    """18 blocks for each of two policies."""
     steps, block.STEPS["cpu"] = block.STEPS["cpu"], 4 * test_sweep.HORIZON
     try:
         return test_sweep.run(**options)
@@ -116,7 +116,7 @@ def test_a_pool_that_breaks_says_how_to_go_on(tmp_path):
             future.result()
         with pytest.raises(RuntimeError, match=r"the executor broke .*; make a new one and call again") as stop:
             sweep(executor=executor, store=tmp_path)
-        assert "0 of 18 blocks were done and are stored in" in stop.value.__notes__[0]
+        assert "0 of 36 blocks were done and are stored in" in stop.value.__notes__[0]
 
 
 def die_once(folder: str, task: block.Block) -> dict[str, np.ndarray]:
@@ -167,7 +167,7 @@ def test_two_processes_of_jax_distributed_share_the_work(expected, tmp_path):
     for process in both:
         found, computed = printed(process).split()[-2:]
         assert found == expected
-        assert int(computed) == 9
+        assert int(computed) == 18
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads the peak memory as Linux reports it")
