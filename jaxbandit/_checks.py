@@ -1,19 +1,25 @@
 """Checks of what a user passes in: one clear error, before anything is compiled.
 
-Values that are being traced (under ``jit``, ``vmap`` or ``grad``) have no numbers to look at yet and pass unchecked.
+Values that are being traced (under ``jit``, ``vmap`` or ``grad``) have no numbers to look at yet. There, a number that
+would be refused is poisoned: a float becomes NaN, and its derivative too, an integer ``INVALID``. What is computed from
+it in the end is NaN: see ``sound``.
 """
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
-from jaxtyping import Array
+from jaxtyping import Array, Bool, Float, Int
 
 NEVER = 2**30
 """The delay of a reward that never arrives. Delays of this many rounds or more are the same as never."""
+
+INVALID = -(2**31)
+"""What NaN is among floats, among integers: no rule admits it."""
 
 
 def is_traced(x: Any) -> bool:
@@ -31,29 +37,32 @@ def numeric(name: str, x: Any, mend: str) -> np.ndarray:
     return array
 
 
-_RULES = {
-    "finite": np.isfinite,
+# In operators alone: for arrays of NumPy and of JAX. A NaN satisfies none.
+_RULES: dict[str, Callable[[Any], Any]] = {
+    "finite": lambda x: abs(x) < np.inf,
     "in [0, 1]": lambda x: (x >= 0) & (x <= 1),
     "in (0, 1]": lambda x: (x > 0) & (x <= 1),
     "in (0, 10]": lambda x: (x > 0) & (x <= 10),
-    "finite and > 0": lambda x: np.isfinite(x) & (x > 0),
-    "finite and >= 0": lambda x: np.isfinite(x) & (x >= 0),
-    "finite and >= 1": lambda x: np.isfinite(x) & (x >= 1),
+    "finite and > 0": lambda x: (x > 0) & (x < np.inf),
+    "finite and >= 0": lambda x: (x >= 0) & (x < np.inf),
+    "finite and >= 1": lambda x: (x >= 1) & (x < np.inf),
 }
 
 
 def floats(name: str, x: Any, rule: str, mend: str) -> Array:
     """``x`` as an array of JAX's default float type, after the rule was checked for every entry."""
-    if not is_traced(x):
-        with np.errstate(over="ignore", invalid="ignore"):
-            array = numeric(name, x, mend).astype(jnp.result_type(float))
-        if array.size == 0:
-            raise ValueError(f"{name} is empty: an instance needs at least one arm; {mend}")
-        good = np.asarray(_RULES[rule](array))
-        if not good.all():
-            where = tuple(int(i) for i in np.argwhere(~good)[0]) if array.ndim else ()
-            place = f" at index {list(where)}" if where else ""
-            raise ValueError(f"{name} must be {rule}, got {array[where]!s}{place}; {mend}")
+    if is_traced(x):
+        array = jnp.asarray(x, dtype=float)
+        return nan_unless(_RULES[rule](array), array)
+    with np.errstate(over="ignore", invalid="ignore"):
+        array = numeric(name, x, mend).astype(jnp.result_type(float))
+    if array.size == 0:
+        raise ValueError(f"{name} is empty: an instance needs at least one arm; {mend}")
+    good = np.asarray(_RULES[rule](array))
+    if not good.all():
+        where = tuple(int(i) for i in np.argwhere(~good)[0]) if array.ndim else ()
+        place = f" at index {list(where)}" if where else ""
+        raise ValueError(f"{name} must be {rule}, got {array[where]!s}{place}; {mend}")
     return jnp.asarray(x, dtype=float)
 
 
@@ -63,15 +72,40 @@ def integers(name: str, x: Any, low: int, high: int, mend: str) -> Array:
         x = jnp.asarray(x)
         if not jnp.issubdtype(x.dtype, jnp.integer):
             raise TypeError(f"{name} must be an integer, got dtype {x.dtype}; {mend}")
-    else:
-        array = numeric(name, x, mend)
-        if array.size == 0:
-            raise ValueError(f"{name} is empty: an instance needs at least one arm; {mend}")
-        if array.dtype.kind == "b" or (array.dtype.kind == "f" and not (array == np.floor(array)).all()):
-            raise TypeError(f"{name} must be an integer, got {x!r}; {mend}")
-        if not ((array >= low) & (array <= high)).all():
-            raise ValueError(f"{name} must be an integer from {low} to {high}, got {x!r}; {mend}")
+        wide = x if x.dtype.itemsize >= 4 else x.astype(jnp.int32)
+        return invalid_unless((wide >= low) & (wide <= high), wide.astype(jnp.int32))
+    array = numeric(name, x, mend)
+    if array.size == 0:
+        raise ValueError(f"{name} is empty: an instance needs at least one arm; {mend}")
+    if array.dtype.kind == "b" or (array.dtype.kind == "f" and not (array == np.floor(array)).all()):
+        raise TypeError(f"{name} must be an integer, got {x!r}; {mend}")
+    if not ((array >= low) & (array <= high)).all():
+        raise ValueError(f"{name} must be an integer from {low} to {high}, got {x!r}; {mend}")
     return jnp.asarray(x, dtype=jnp.int32)
+
+
+def nan_unless(good: Bool[Array, "..."], x: Float[Array, "..."]) -> Float[Array, "..."]:
+    """``x``, bit for bit, where it is ``good``, else NaN. A product, so that its derivatives are NaN there too."""
+    return jnp.where(good, 1, jnp.nan).astype(x.dtype) * x
+
+
+def invalid_unless(good: Bool[Array, "..."], x: Int[Array, "..."]) -> Int[Array, "..."]:
+    """``x`` where it is ``good``, else ``INVALID``."""
+    return jnp.where(good, x, INVALID)
+
+
+def sound(tree: Any) -> Bool[Array, ""]:
+    """Whether no number in ``tree`` is NaN or ``INVALID``: what is computed from it is NaN otherwise.
+
+    A comparison hides a NaN (no ``u <= nan``), so that results would be numbers if the parameters were not looked at.
+    """
+    good = jnp.ones((), bool)
+    for leaf in map(jnp.asarray, jax.tree.leaves(tree)):
+        if jnp.issubdtype(leaf.dtype, jnp.inexact):
+            good &= ~jnp.isnan(leaf).any()
+        elif leaf.dtype in (jnp.int32, jnp.int64):
+            good &= (leaf != INVALID).all()
+    return good
 
 
 def whole_number(name: str, x: Any, low: int, high: int, mend: str) -> int:

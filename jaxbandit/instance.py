@@ -1,11 +1,20 @@
 """A problem instance: a reward law and a delay law for every arm."""
 
+from typing import Any
+
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
+from jaxbandit import _checks
 from jaxbandit.laws.base import DelayLaw, RewardLaw
 from jaxbandit.laws.combined import all_of
+
+
+def _is_mean(mean: Any) -> Any:
+    """In [0, 1], but for the rounding of a mean that was computed."""
+    return abs(mean - 0.5) <= 0.5 + 1e-5
 
 
 class Instance(eqx.Module):
@@ -18,7 +27,7 @@ class Instance(eqx.Module):
 
     Raises:
         TypeError: a delay law where the reward law belongs, or the reverse.
-        ValueError: different numbers of arms, or no arms at all.
+        ValueError: different numbers of arms, or no arms at all, or a mean reward outside [0, 1].
     """
 
     reward: RewardLaw
@@ -37,6 +46,9 @@ class Instance(eqx.Module):
                 f"Instance: reward has {self.reward.batch_shape[-1]} arms and delay has {self.delay.batch_shape[-1]}; "
                 "give both one entry an arm"
             )
+        mean = self.reward.mean
+        if not _checks.is_traced(mean) and not _is_mean(np.asarray(mean)).all():
+            raise ValueError(f"Instance: the means of reward must lie in [0, 1], got {mean}; rescale rewards to [0, 1]")
 
     @property
     def num_arms(self) -> int:
@@ -44,8 +56,9 @@ class Instance(eqx.Module):
 
     @property
     def means(self) -> Float[Array, "*batch K"]:
-        """Mean reward of every arm, shape [K]."""
+        """Mean reward of every arm, shape [K]. NaN where one that is traced lies outside [0, 1]."""
         mean = self.reward.mean
+        mean = _checks.nan_unless(_is_mean(mean), mean)
         return jnp.broadcast_to(mean, (*mean.shape[:-1], self.num_arms))
 
     @property

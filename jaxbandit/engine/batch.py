@@ -66,7 +66,7 @@ def simulate_batch(
     result = _on_devices(layout.indices(), *inputs, mesh=mesh, **static)
     if len(devices) > 1:
         result = jax.device_put(result, devices[0])
-    return checked(Run(rounds, *_first(result, seeds)), policy)
+    return checked(Run(rounds, *_first(result, seeds)), policy, instance)
 
 
 class Layout(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int
+from jaxtyping import Array, Bool, Int
 
 from jaxbandit import _checks
 from jaxbandit._arms import one_hot
@@ -86,11 +86,20 @@ def _one_round(policy: Policy, *, num_arms: int, horizon: int, binary: bool) -> 
     return scores, state, jax.tree.map(jnp.asarray, policy.update(state, t, arm, seen))
 
 
-def refuse_nan(final_regret: np.ndarray, policy: Policy) -> None:
-    """Raise the error of a run in which a round pulled no arm: its regret is NaN from there on."""
+def sound(instance: Instance, policy: Any) -> Bool[Array, ""]:
+    """Whether all parameters are numbers in their range: NaN stands for one that is not (see ``_checks``)."""
+    return _checks.sound((instance, policy)) & ~jnp.isnan(instance.means).any()
+
+
+def refuse_nan(final_regret: np.ndarray, policy: Policy, instance: Instance | None = None) -> None:
+    """Raise the error of a run in which a round pulled no arm, or a parameter is no number: its regret is NaN."""
     if np.isnan(final_regret).any():
-        raise nan_error(policy)
+        raise nan_error(policy, instance)
 
 
-def nan_error(policy: Policy) -> ValueError:
+def nan_error(policy: Policy, instance: Instance | None = None) -> ValueError:
+    for path, leaf in jax.tree_util.tree_leaves_with_path({"instance": instance, "policy": policy}):
+        if not _checks.sound(leaf):
+            place = str(path[0].key) + jax.tree_util.keystr(path[1:])
+            return ValueError(f"{place} is NaN, or was made under jit or vmap from a number out of its range")
     return ValueError(f"policy {type(policy).__name__} gave a score that is NaN; use -inf for an arm not to be pulled")

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Int, Num
 from jaxbandit import _checks
 from jaxbandit.engine import tape
 from jaxbandit.engine.ledger import Ledger, Rewards, rewards_of
-from jaxbandit.engine.protocol import plan, refuse_nan
+from jaxbandit.engine.protocol import plan, refuse_nan, sound
 from jaxbandit.engine.step import Carry, Draw, scan, start_of
 from jaxbandit.engine.transforms import depending_on, path_only
 from jaxbandit.instance import Instance
@@ -47,6 +47,10 @@ def simulate(
     Works under ``jit``, ``vmap`` (over keys, instances, hyperparameters), ``shard_map`` and inside a ``scan``. A new
     number compiles nothing; a new horizon, number of arms or number of checkpoints does.
 
+    Traced values, those inside ``jit``, ``vmap`` or ``grad``, cannot be refused with an error. Where one is out of its
+    range (a mean of 1.7, a negative scale or window, probabilities that do not sum to 1), the regret is NaN at every
+    checkpoint, and so are ``expected_regret`` and its derivatives; the pulls of such a run mean nothing.
+
     Args:
         key: a key of ``jax.random``, typed or raw, or a whole number below 2^32.
         instance: the problem.
@@ -64,13 +68,13 @@ def simulate(
     words = tape.words(key)
     rounds = plan(instance, policy, horizon, checkpoints)
     result = _simulate(words, instance, policy, rounds, horizon=int(horizon), rewards=bool(rewards))
-    return checked(Run(rounds, *result), policy)
+    return checked(Run(rounds, *result), policy, instance)
 
 
-def checked(run: Run, policy: Policy) -> Run:
+def checked(run: Run, policy: Policy, instance: Instance) -> Run:
     """``run``, after a look at whether every round pulled an arm."""
     if not _checks.is_traced(run):
-        refuse_nan(np.asarray(run.regret[..., -1]), policy)
+        refuse_nan(np.asarray(run.regret[..., -1]), policy, instance)
     return run
 
 
@@ -96,7 +100,7 @@ def rollout(
     rewards: bool = False,
 ) -> tuple[Int[Array, "C K"], Float[Array, " C"], dict[str, Array], Rewards | None]:
     """Pulls, regret, diagnostics and rewards of one run on the random tape. Regret is NaN from the first missing pull
-    on."""
+    on, and everywhere if a parameter is out of its range."""
     instance, policy = path_only((instance, policy))
     draw = draw_from_tape(key, instance)
     carry = depending_on((key, instance, policy), start(instance, policy, horizon=horizon, rewards=rewards))
@@ -104,7 +108,7 @@ def rollout(
     # No product is negative: the maximum only keeps the compiler from fusing product and sum into one rounding, which
     # it would do in some surrounding programs and not in others.
     products = jnp.maximum(pulls.astype(instance.gaps.dtype) * instance.gaps[None], 0)
-    complete = jnp.sum(pulls, axis=-1, dtype=jnp.int32) == rounds
+    complete = (jnp.sum(pulls, axis=-1, dtype=jnp.int32) == rounds) & sound(instance, policy)
     earned = None if sums is None else rewards_of(sums, instance.reward.binary)
     return pulls, jnp.where(complete, jnp.sum(products, axis=-1), jnp.nan), diagnostics, earned
 

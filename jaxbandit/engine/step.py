@@ -59,8 +59,8 @@ Report = Callable[[Carry], Any]
 def choose(scores: Float[Array, " K"], pulls: Int[Array, " K"]) -> Int[Array, ""]:
     """The arm with the highest score; of several, the one with the fewest pulls; of several, the lowest.
 
-    A NaN gives K, which is no arm: nothing is pulled, and the missing pull is found out. It is looked for in every score:
-    XLA's reduction to a maximum loses a NaN where many runs lie side by side on a CPU.
+    A NaN gives K, which is no arm: nothing is pulled, and the missing pull is found out. It is looked for in every
+    score: XLA's reduction to a maximum loses a NaN where many runs lie side by side on a CPU.
     """
     num_arms = scores.shape[0]
     highest = jnp.max(_fold(jnp.maximum, scores))

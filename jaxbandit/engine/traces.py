@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Num
+from jaxtyping import Array, Bool, Float, Int, Num
 
 from jaxbandit import _checks
 from jaxbandit._arms import pick
 from jaxbandit._checks import NEVER
 from jaxbandit.engine import tape
 from jaxbandit.engine.pending import known_from
-from jaxbandit.engine.protocol import check_policy, nan_error, plan
+from jaxbandit.engine.protocol import check_policy, nan_error, plan, sound
 from jaxbandit.engine.run import draw_from_tape, start
 from jaxbandit.engine.step import Carry, Details, Draw, scan, start_of
 from jaxbandit.engine.transforms import depending_on, path_only
@@ -85,7 +85,8 @@ def trace(key: Any, instance: Instance, policy: Policy, *, horizon: int, scores:
         scores: also give the scores of all arms in every round, [T, K].
 
     Raises:
-        TypeError, ValueError: as for ``simulate`` (inside jit, a score that is NaN gives the arm K, which is none).
+        TypeError, ValueError: as for ``simulate`` (inside jit, a score that is NaN, or a number out of its range, gives the
+            arm K, which is none).
     """
     words = tape.words(key)
     plan(instance, policy, horizon, None)
@@ -133,7 +134,8 @@ def _trace(key: tape.Words, instance: Instance, policy: Policy, *, horizon: int,
     instance, policy = path_only((instance, policy))
     carry = _in_detail(start(instance, policy, horizon=horizon), scores)
     carry = depending_on((key, instance, policy), carry)
-    return _every_round(policy, draw_from_tape(key, instance), key, horizon, carry)
+    found = _every_round(policy, draw_from_tape(key, instance), key, horizon, carry)
+    return _no_arm_unless(sound(instance, policy), found, instance.num_arms)
 
 
 @partial(jax.jit, static_argnames="scores")
@@ -146,7 +148,13 @@ def _replay(rewards: Float[Array, "T K"], delays: Int[Array, "T K"], policy: Pol
 
     carry = _in_detail(start_of(policy, horizon, num_arms, binary=False), scores)
     carry = depending_on((rewards, delays, policy), carry)
-    return _every_round(policy, draw, jnp.zeros(2, jnp.uint32), horizon, carry)
+    found = _every_round(policy, draw, jnp.zeros(2, jnp.uint32), horizon, carry)
+    return _no_arm_unless(_checks.sound((rewards, delays, policy)), found, num_arms)
+
+
+def _no_arm_unless(good: Bool[Array, ""], found: Trace, num_arms: int) -> Trace:
+    """``found``; if a number was out of its range, the arm K, which is none, in every round."""
+    return found._replace(arms=jnp.where(good, found.arms, num_arms))
 
 
 def _in_detail(carry: Carry, scores: bool) -> Carry:

@@ -48,14 +48,15 @@ class RoundedWindow(eqx.Module):
     def __init__(self, make: Callable[[Int[Array, ""]], Policy], window: Any):
         mend = "give a number of rounds, 1 or more"
         self.make = make
-        self.window = _checks.floats("RoundedWindow: window", window, "finite and > 0", mend)
+        self.window = _checks.floats("RoundedWindow: window", window, "finite and >= 1", mend)
         if not _checks.is_traced(window) and (self.window.ndim or float(self.window) < 1):
             raise ValueError(f"RoundedWindow: window must be one number >= 1, got {window!r}; {mend}")
 
     def at(self, key: tape.Words) -> Policy:
         """The policy of one run."""
         u = jax.random.uniform(tape.policy_key(key, jnp.zeros((), jnp.int32)), (), self.window.dtype)
-        return self.make(jnp.floor(self.window + u).astype(jnp.int32))
+        whole = jnp.floor(self.window + u).astype(jnp.int32)
+        return self.make(_checks.invalid_unless(_checks.sound(self), whole))
 
 
 def _policy_of(policy: Policy | RoundedWindow, key: tape.Words) -> Policy:
@@ -85,8 +86,9 @@ def differences(chosen: Any, rest: Any, smoothing: Float[Array, ""], regret: Cal
     steps = smoothing.astype(point.dtype) * jnp.eye(point.size, dtype=point.dtype)
 
     def at(vector: Array) -> Array:
-        instance, policy = eqx.combine(unravel(vector), rest)
-        return regret(instance, policy, *extra)
+        pair = eqx.combine(unravel(vector), rest)
+        rebuilt = jax.tree.map(_rebuilt, pair, is_leaf=_is_built)
+        return _checks.nan_unless(_checks.sound(rebuilt), regret(*pair, *extra))
 
     values = jax.lax.map(at, jnp.concatenate([point[None] + steps, point[None] - steps]))
     slopes = (values[: point.size] - values[point.size :]) / (2 * smoothing).astype(values.dtype)
@@ -149,4 +151,7 @@ def _rebuilt(x: Any) -> Any:
     fields = {field.name: getattr(x, field.name) for field in dataclasses.fields(x)}
     if set(inspect.signature(type(x)).parameters) != set(fields):
         return x
-    return type(x)(**{name: jax.tree.map(_rebuilt, value, is_leaf=_is_built) for name, value in fields.items()})
+    try:
+        return type(x)(**{name: jax.tree.map(_rebuilt, value, is_leaf=_is_built) for name, value in fields.items()})
+    except jax.errors.ConcretizationTypeError:  # a constructor that looks at numbers, which are traced here
+        return x

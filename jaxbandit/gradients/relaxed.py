@@ -11,8 +11,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from jaxbandit import _checks
 from jaxbandit._arms import is_arm
 from jaxbandit.engine import tape
+from jaxbandit.engine.protocol import sound
 from jaxbandit.engine.run import draw_from_tape
 from jaxbandit.engine.step import choose
 from jaxbandit.gradients.score import derivative_for
@@ -100,7 +102,7 @@ def relaxed(chosen: Any, rest: Any, words: tape.Words, *, horizon: int, seeds: i
     def one_run(i: Int[Array, ""]) -> Any:
         def regret(parts: Any) -> Array:
             instance, policy = eqx.combine(parts, rest)
-            return _run(instance, policy, tape.fold_in(words, i), horizon)
+            return _checks.nan_unless(sound(instance, policy), _run(instance, policy, tape.fold_in(words, i), horizon))
 
         return derivative_for(chosen)(regret)(chosen)
 

@@ -14,11 +14,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Num
 
+from jaxbandit import _checks
 from jaxbandit._arms import one_hot, pick
 from jaxbandit.engine import tape
 from jaxbandit.engine.batch import whole_vectors
 from jaxbandit.engine.lookback import lookback_of
 from jaxbandit.engine.pending import known_from
+from jaxbandit.engine.protocol import sound
 from jaxbandit.engine.traces import drawn, pulled
 from jaxbandit.instance import Instance
 from jaxbandit.laws.base import safe_log
@@ -240,6 +242,8 @@ def score(
         return regret, jax.vmap(by_run)(runs, baselines, keys)
 
     results = jax.lax.map(one_group, groups)
+    good = sound(*eqx.combine(chosen, rest))
+    results = jax.tree.map(partial(_checks.nan_unless, jax.lax.stop_gradient(good)), results)
     if per_run:
         return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[:seeds], results)
     return jax.tree.map(lambda x: jnp.sum(x, axis=0) / seeds, results)

@@ -13,6 +13,7 @@ from jaxbandit._arms import pick
 from jaxbandit._checks import NEVER
 from jaxbandit.laws.base import DelayLaw, Law, RewardLaw, safe_log
 from jaxbandit.laws.rounding import with_never
+from jaxbandit.laws.tables import sums_to_one
 
 
 class PerArm(DelayLaw, RewardLaw):
@@ -156,7 +157,9 @@ class Mixture(DelayLaw):
         if self.weights.ndim == 0 or self.weights.shape[-1] != len(self.laws):
             shape = self.weights.shape
             raise ValueError(f"Mixture: weights must end in one number for each of {len(self.laws)} laws, got {shape}")
-        if not _checks.is_traced(weights):
+        if _checks.is_traced(weights):
+            self.weights = _checks.nan_unless(sums_to_one(weights), self.weights)
+        else:
             total = np.asarray(weights, dtype=float).sum(axis=-1)
             if (np.abs(total - 1) > 1e-4).any():
                 raise ValueError(f"Mixture: weights must sum to 1, got {total}; divide them by their sum")

@@ -143,7 +143,9 @@ class DiscreteUniform(DelayLaw):
         limit = 2**24 - 1
         self.low = _checks.integers("DiscreteUniform: low", low, 0, limit, "give a shorter delay")
         self.high = _checks.integers("DiscreteUniform: high", high, 0, limit, "give a shorter delay")
-        if not _checks.is_traced((low, high)) and (np.asarray(high) < np.asarray(low)).any():
+        if _checks.is_traced((low, high)):
+            self.high = _checks.invalid_unless(self.high >= self.low, self.high)
+        elif (np.asarray(high) < np.asarray(low)).any():
             raise ValueError(f"DiscreteUniform: high must be >= low, got low={low}, high={high}; swap them")
 
     @property

@@ -139,7 +139,10 @@ class TruncatedNormal(RewardLaw):
             "in (0, 10]",
             "use Deterministic for a reward without noise, Discrete for one that is nearly uniform",
         )
-        if not _checks.is_traced((loc, scale)):
+        if _checks.is_traced((loc, scale)):
+            near = jnp.maximum(-self.loc, self.loc - 1) <= 8 * self.scale
+            self.scale = _checks.nan_unless(near, jnp.broadcast_to(self.scale, near.shape))
+        else:
             distance = np.maximum(-np.asarray(loc), np.asarray(loc) - 1) / np.asarray(scale)
             if (distance > 8).any():
                 raise ValueError(

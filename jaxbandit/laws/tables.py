@@ -6,11 +6,16 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Shaped
+from jaxtyping import Array, Bool, Float, Int, Shaped
 
 from jaxbandit import _checks
 from jaxbandit._arms import pick
 from jaxbandit.laws.base import comparable, safe_log
+
+
+def sums_to_one(probabilities: Float[Array, "*K n"]) -> Bool[Array, "*K 1"]:
+    """But for the rounding of what was printed."""
+    return jnp.abs(jnp.sum(probabilities, axis=-1, keepdims=True) - 1) <= 1e-4
 
 
 class Table(eqx.Module):
@@ -33,14 +38,18 @@ class Table(eqx.Module):
                 f"{law}: probabilities must have shape [n] or [K, n] for the n {name} (a vector), got {name} of "
                 f"shape {values.shape} and probabilities of shape {self.probabilities.shape}"
             )
-        if not _checks.is_traced((values, probabilities)):
+        good = jnp.ones((), bool)
+        if _checks.is_traced((values, probabilities)):
+            good = sums_to_one(self.probabilities) & (values[1:] > values[:-1]).all()
+        else:
             total = np.asarray(probabilities, dtype=float).sum(axis=-1)
             if (np.abs(total - 1) > 1e-4).any():
                 raise ValueError(f"{law}: probabilities must sum to 1, got {total}; divide them by their sum")
             if (np.diff(np.asarray(values)) <= 0).any():
                 raise ValueError(f"{law}: {name} must increase strictly; sort them and add up what repeats")
         self.values = values
-        self.probabilities = self.probabilities / jnp.sum(self.probabilities, axis=-1, keepdims=True)
+        total = jnp.sum(self.probabilities, axis=-1, keepdims=True)
+        self.probabilities = _checks.nan_unless(good, self.probabilities / total)
         tails = jnp.cumsum(self.probabilities[..., ::-1], axis=-1)[..., ::-1]
         self.beyond = jnp.concatenate([tails[..., 1:], jnp.zeros_like(tails[..., :1])], axis=-1)
 
