@@ -106,7 +106,7 @@ def test_a_table_with_a_bad_traced_number_pulls_no_arm():
 def test_a_law_made_under_vmap_from_a_bad_number_is_named_when_it_is_used():
     delay = jax.tree.map(lambda x: x[0], jax.vmap(jb.Pareto)(jnp.array([[1.0, -0.4]])))
     for call in (jb.simulate, lambda *args, **options: jb.simulate_batch(*args, seeds=3, **options)):
-        with pytest.raises(ValueError, match="instance.delay.tail_index is NaN, or was made under jit or vmap"):
+        with pytest.raises(ValueError, match=r"instance\.delay\.tail_index is NaN, or was made under jit or vmap"):
             call(0, jb.Instance(REWARD, delay), POLICY, horizon=10)
 
 
