@@ -37,8 +37,8 @@ class Axis(NamedTuple):
 class Cells(NamedTuple):
     """All cells, in the order of the grid (the last axis fastest): leaves have a leading axis of cells.
 
-    ``values`` are the arguments of ``build``, ``names`` are the policies'. ``digests`` tell the numbers of two instances
-    apart, ``policy_digests[name]`` those of two policies.
+    ``values`` are the arguments of ``build``, ``names`` are the policies'. ``digests`` tell the numbers of two
+    instances apart, ``policy_digests[name]`` those of two policies.
     """
 
     values: list[dict[str, Any]]

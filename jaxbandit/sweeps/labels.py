@@ -1,4 +1,4 @@
-"""From the blocks of a sweep to labelled arrays: of a finished sweep or of one that is not, with or without its build."""
+"""From the blocks of a sweep, finished or not, to labelled arrays."""
 
 import inspect
 import platform

@@ -181,7 +181,8 @@ def sweep(
         - ``NAME_mean`` for each of a policy's diagnostics, to 2^-24; NaN for policies without, and where that of a run
           was not finite, or 2^38 and more.
 
-        The attributes say how to run it again. With a store, xarray opens the same from the store's group ``result``.
+        The attributes say how to run it again. With a store, xarray opens the same from the store's group
+        ``result``.
 
     Raises:
         ImportError: the extra ``sweep`` is not installed.

@@ -35,7 +35,7 @@ class Array(NamedTuple):
 
 
 class Store(NamedTuple):
-    """``blocks[policy][name]`` [blocks of cells, ranges of seeds, ...]; ``gaps`` [cells, K]; ``request``: see labels."""
+    """``blocks[policy][name]`` [blocks of cells, ranges of seeds, ...], ``gaps`` [cells, K]; ``request``: of labels."""
 
     plan: Plan
     request: Mapping[str, Any]
@@ -154,10 +154,10 @@ def existing(path: Path) -> Store:
         raise ValueError(f"open_sweep: {path} is not the store of a sweep; give the folder that was sweep's store=")
     group = zarr.open_group(path, mode="r")
     check_format(path, group, "open_sweep")
-    return _of(group, _plan(group), group.attrs.asdict()["request"])
+    return _of(group, _plan(group), group.attrs["request"])
 
 
-def _of(group: Any, plan: Plan, request: Mapping[str, Any]) -> Store:
+def _of(group: Any, plan: Plan, request: Any) -> Store:
     folders = {policy: group.get(_folder(plan, policy)) for policy in request["policies"]}
     blocks = {policy: dict(folder.arrays()) for policy, folder in folders.items() if folder is not None}
     missing = {policy: {"done": np.zeros(plan.shape, bool)} for policy in request["policies"]}

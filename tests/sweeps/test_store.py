@@ -160,7 +160,8 @@ def test_the_result_opens_with_xarray_alone(tmp_path):
     code = f"""
 import sys, warnings, xarray
 warnings.simplefilter("error")
-data = xarray.open_zarr({str(tmp_path / "s.zarr")!r}, group="result").load()
+data = xarray.open_zarr({str(tmp_path / "s.zarr")!r}, group="result", consolidated=False).load()
+xarray.testing.assert_identical(data, xarray.open_zarr({str(tmp_path / "s.zarr" / "result")!r}).load())
 assert "jaxbandit" not in sys.modules and "jax" not in sys.modules
 data.to_netcdf({str(tmp_path / "there.nc")!r})
 """
