@@ -107,7 +107,7 @@ def _layout(seeds: int, devices: int, width: int) -> Layout:
 def bytes_per_run(instance: Instance, policy: Policy, horizon: int, checkpoints: int, *, rewards: bool = False) -> int:
     """Bytes that a run carries and reports."""
     carry = jax.eval_shape(partial(start, horizon=horizon, rewards=rewards), instance, policy)
-    return _bytes(carry) + checkpoints * _bytes(keep(carry))
+    return _bytes(carry) + checkpoints * _bytes(jax.eval_shape(keep, carry))
 
 
 def _bytes(tree: Any) -> int:

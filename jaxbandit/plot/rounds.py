@@ -82,7 +82,7 @@ def timeline(trace: Trace, *, names: Sequence[str] | None = None, ax: Axes | Non
     horizon, fates = len(trace.arms), fate(trace)
     few = horizon <= FEW_ROUNDS
     for arm in range(num_arms):
-        pulled = trace.arms == arm
+        pulled = np.asarray(trace.arms) == arm
         if few:
             _lines(ax, trace, fates, pulled, arm, top=TOP)
             _points(ax, trace, fates, pulled, arm)
