@@ -1,6 +1,6 @@
 """Many runs at once: seeds in chunks that fit the cache and the memory, on all local devices."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -10,7 +10,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Int
 
-from jaxbandit import _checks
+from jaxbandit import _checks, _progress
 from jaxbandit.engine import tape
 from jaxbandit.engine.protocol import plan
 from jaxbandit.engine.run import Run, checked, keep, rollout, start
@@ -23,6 +23,10 @@ MAX_LANES = 1024
 VECTOR = 8
 """On a CPU an odd number of runs side by side takes twice the time of the next even one."""
 
+LONG, STEP = 2**27, 2**24
+"""Rounds of all runs from which on a call shows its progress, and between two steps of the bar: some seconds, and a
+fraction of one, on a CPU."""
+
 
 def simulate_batch(
     key: Any,
@@ -34,6 +38,7 @@ def simulate_batch(
     checkpoints: Sequence[int] | None = None,
     chunk: int | None = None,
     rewards: bool = False,
+    progress: bool | None = None,
 ) -> Run:
     """``seeds`` independent runs: run i is ``simulate(jax.random.fold_in(key, i), ...)``, bit for bit.
 
@@ -44,9 +49,12 @@ def simulate_batch(
         key, instance, policy, horizon, checkpoints, rewards: as for ``simulate``.
         seeds: number of runs >= 1.
         chunk: how many of them a device runs at once; by default as many as fit its cache or memory. Changes no number.
+        progress: show runs done, runs per second and time left (outside ``jit``; needs tqdm): always (``True``), never
+            (``False``), or of long calls, where the output is a terminal or a notebook.
 
     Raises:
         TypeError, ValueError: as for ``simulate``.
+        ImportError: ``progress=True`` without tqdm.
     """
     words = tape.words(key)
     rounds = plan(instance, policy, horizon, checkpoints)
@@ -63,7 +71,7 @@ def simulate_batch(
     layout = _layout(seeds, len(devices), chunk or width(devices[0].platform))
     mesh = Mesh(np.array(devices), ("seeds",))
     inputs = jax.device_put(inputs, NamedSharding(mesh, PartitionSpec()))
-    result = _on_devices(layout.indices(), *inputs, mesh=mesh, **static)
+    result = _shown(layout, partial(_on_devices, mesh=mesh, **static), inputs, int(horizon), progress)
     if len(devices) > 1:
         result = jax.device_put(result, devices[0])
     return checked(Run(rounds, *_first(result, seeds)), policy, instance)
@@ -140,6 +148,25 @@ def _on_devices(indices: Any, *inputs: Any, mesh: Mesh, horizon: int, rewards: b
     specs = (split, *(shared for _ in inputs))
     chunks = partial(_chunks, horizon=horizon, rewards=rewards)
     return jax.shard_map(chunks, mesh=mesh, in_specs=specs, out_specs=split, check_vma=False)(indices, *inputs)
+
+
+def _shown(layout: Layout, run: Callable[..., Any], inputs: Any, horizon: int, progress: bool | None) -> Any:
+    """All chunks: in one call, or where a bar is shown in several, between which it moves."""
+    indices, runs = layout.indices(), layout.devices * layout.chunks * layout.lanes
+    if progress is False or (progress is None and runs * horizon < LONG):
+        return run(indices, *inputs)
+    with _progress.bar(progress, "simulate_batch", "sweep", total=runs) as bar:
+        if bar.disable:
+            return run(indices, *inputs)
+        parts = []
+        at_once = max(1, -(-layout.chunks * STEP // (runs * horizon)))
+        for first in range(0, layout.chunks, at_once):
+            part = run(indices[:, first : first + at_once], *inputs)
+            parts.append(
+                jax.tree.map(lambda x: x.reshape(layout.devices, -1, *x.shape[1:]), jax.block_until_ready(part))
+            )
+            bar.update(indices[:, first : first + at_once].size)
+    return jax.tree.map(lambda *x: jnp.concatenate(x, axis=1).reshape(-1, *x[0].shape[2:]), *parts)
 
 
 def _first(result: Any, seeds: int) -> Any:

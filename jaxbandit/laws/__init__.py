@@ -5,7 +5,7 @@ Read ``base`` first. May import nothing of the package but ``_arms`` and ``_chec
 
 from jaxbandit.laws.base import DelayLaw, RewardLaw
 from jaxbandit.laws.combined import Lossy, Mixture, PerArm
-from jaxbandit.laws.continuous_delays import Burr, Lomax, LogNormal, Pareto, Weibull
+from jaxbandit.laws.continuous_delays import Burr, LogNormal, Lomax, Pareto, Weibull
 from jaxbandit.laws.discrete_delays import Constant, DiscreteUniform, Empirical, Geometric, NoDelay
 from jaxbandit.laws.rewards import Bernoulli, Deterministic, Discrete, TruncatedNormal
 

@@ -20,7 +20,7 @@ from jaxbandit.instance import Instance
 from jaxbandit.policies.base import Policy
 from jaxbandit.sweeps import exact
 
-STEPS = {"cpu": 2**25}
+STEPS = {"cpu": 2**24}
 """Rounds of all runs of a block: a second or so on a CPU, and enough runs to fill another device."""
 OTHER_STEPS = 2**30
 RESULT_BYTES = 2**27

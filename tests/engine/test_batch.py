@@ -105,3 +105,23 @@ def test_the_memory_of_a_batch_does_not_grow_with_its_seeds_beyond_the_result():
 def test_arguments_out_of_range_are_refused(options, error, message):
     with refused(error, message):
         runs(**options)
+
+
+def test_a_bar_moves_between_the_chunks_and_changes_no_number(monkeypatch, capsys):
+    monkeypatch.setattr(engine, "STEP", 8 * 40)
+    expected = jb.simulate_batch(0, INSTANCE, jb.UCB1(), horizon=40, seeds=50, chunk=8, rewards=True)
+    assert not capsys.readouterr().err
+    shown = jb.simulate_batch(0, INSTANCE, jb.UCB1(), horizon=40, seeds=50, chunk=8, rewards=True, progress=True)
+    assert "simulate_batch: 100%" in capsys.readouterr().err
+    jax.tree.map(np.testing.assert_array_equal, shown, expected)
+
+
+def test_a_bar_is_not_shown_unless_asked_for_where_nobody_looks(monkeypatch, capsys):
+    monkeypatch.setattr(engine, "LONG", 0)
+    calls = []
+    monkeypatch.setattr(
+        engine, "_on_devices", lambda *x, _run=engine._on_devices, **y: calls.append(1) or _run(*x, **y)
+    )
+    jb.simulate_batch(0, INSTANCE, jb.UCB1(), horizon=40, seeds=50, chunk=8)
+    assert len(calls) == 1
+    assert not capsys.readouterr().err
