@@ -43,7 +43,7 @@ from jaxbandit.policies import (
     Uniform,
     corollary1_alpha,
 )
-from jaxbandit.statistics import MeanCI, mean_ci, paired_difference, quantiles
+from jaxbandit.statistics import MeanCI, mean_ci, paired_difference, pairwise, quantiles, summary
 from jaxbandit.sweeps import open_sweep, sweep
 from jaxbandit.theory import (
     assumption1_tail_index,
@@ -115,12 +115,14 @@ __all__ = [
     "mean_ci",
     "open_sweep",
     "paired_difference",
+    "pairwise",
     "proposition1_interval",
     "quantiles",
     "regret_and_gradient",
     "replay",
     "simulate",
     "simulate_batch",
+    "summary",
     "sweep",
     "theorem1_width",
     "theorem2_bound",

@@ -15,6 +15,7 @@ from jaxbandit.policies.base import Policy
 
 DIMENSIONS = ("policy", "round", "arm", "seed", "quantile")
 VARIABLES = (
+    "arm_gap",
     "final_regret",
     "regret_mean",
     "regret_standard_error",

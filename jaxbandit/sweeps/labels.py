@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 PACKAGES = ("jaxbandit", "jax", "jaxlib", "numpy")
 REWARD = "reward"
+ARM_GAP = "arm_gap"
 
 
 class Request(NamedTuple):
@@ -184,6 +185,7 @@ def labelled(
     beyond = {"regret_mean": (("round",), "mean regret", REWARD)} | _variables(store, request)
     shape = tuple(axis.dimension for axis in request.axes)
     lengths = tuple(len(axis) for axis in request.axes)
+    gaps = store.gaps[store.plan.places([list(cell.values()) for cell in grid.values_of(request.axes)])]
     data = {
         name: (
             (*shape, "policy", *beyond[name][0]),
@@ -198,6 +200,7 @@ def labelled(
     coordinates |= {
         "policy": ("policy", np.array(request.policies, object), _named("policy")),
         "round": ("round", request.rounds, _named("round t")),
+        ARM_GAP: ((*shape, "arm"), gaps.reshape(*lengths, -1), _named("gap of the arm", REWARD)),
         "arm": ("arm", np.arange(store.gaps.shape[1]), _named("arm")),
         "seed": ("seed", np.arange(request.seeds), _named("seed: the key is fold_in(key, seed)")),
         "quantile": ("quantile", request.quantiles, _named("quantile")),

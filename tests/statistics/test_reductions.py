@@ -3,6 +3,7 @@
 import jax
 import numpy as np
 import pytest
+import xarray as xr
 from scipy import stats
 
 import jaxbandit as jb
@@ -83,3 +84,18 @@ def test_a_run_in_place_of_its_regret_is_refused():
 def test_values_that_make_no_statistic_are_refused(call, message):
     with refused(ValueError, message):
         call()
+
+
+def test_labels_stay_but_for_the_seeds():
+    values = xr.DataArray(VALUES.T, {"alpha": [0.1, 0.2, 0.3, 0.4]}, ("alpha", "seed"), name="final_regret")
+    plain = jb.mean_ci(VALUES)
+    for found, expected in zip(jb.mean_ci(values), plain, strict=True):
+        assert found.dims == ("alpha",)
+        np.testing.assert_array_equal(found.alpha, values.alpha)
+        np.testing.assert_array_equal(found, expected)
+    rows = jb.quantiles(values, [0.1, 0.5])
+    assert rows.dims == ("quantile", "alpha")
+    np.testing.assert_array_equal(rows.sel(quantile=0.5, method="nearest"), jb.quantiles(VALUES, 0.5)[0])
+    difference = jb.paired_difference(values + 1, values)
+    np.testing.assert_allclose(difference.mean.sel(alpha=0.2), 1, rtol=1e-5)
+    assert difference.standard_error.dims == ("alpha",)

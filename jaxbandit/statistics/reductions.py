@@ -1,5 +1,7 @@
 """Reductions over seeds: the leading axis of what ``simulate_batch`` gives, or the ``seed`` of what ``sweep`` gives."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax.numpy as jnp
@@ -10,12 +12,12 @@ from jaxbandit import _checks
 
 
 class MeanCI(NamedTuple):
-    """A mean over seeds with its standard error and a confidence interval."""
+    """A mean over seeds with its standard error and a confidence interval: labelled arrays if the values were."""
 
-    mean: Float[Array, "*rest"]
-    low: Float[Array, "*rest"]
-    high: Float[Array, "*rest"]
-    standard_error: Float[Array, "*rest"]
+    mean: Any
+    low: Any
+    high: Any
+    standard_error: Any
 
 
 @runtime_checkable
@@ -31,13 +33,16 @@ class Labelled(Protocol):
 Values = Real[Array | np.ndarray, "seeds *rest"] | Labelled
 
 
-def _values(name: str, values: Any, least: int) -> Float[Array, "seeds *rest"]:
+def _values(name: str, values: Any, least: int) -> tuple[Float[Array, "seeds *rest"], Callable[[Array], Any]]:
+    """The values, seeds first, and what gives a reduction of them the labels that are left."""
     if isinstance(values, tuple):
         raise TypeError(f"{name}: values must be an array, got a {type(values).__name__}; pass its .regret")
+    labels: Callable[[Array], Any] = lambda x: x  # noqa: E731
     if isinstance(values, Labelled):
         seeds = [axis for axis, dimension in enumerate(values.dims) if dimension in ("seed", "curve")]
         if not seeds:
             raise ValueError(f"{name}: values need a dimension seed, got {values.dims}; such as data.final_regret")
+        labels = partial(_labelled, values, values.dims[seeds[0]])
         values = np.moveaxis(values.to_numpy(), seeds[0], 0)
     values = jnp.asarray(values)
     if values.ndim == 0 or values.shape[0] < least:
@@ -45,10 +50,16 @@ def _values(name: str, values: Any, least: int) -> Float[Array, "seeds *rest"]:
             f"{name}: values need at least {least} seed(s) along their first axis, got shape {values.shape}; "
             "pass an array of simulate_batch, such as runs.regret"
         )
-    return values if jnp.issubdtype(values.dtype, jnp.floating) else values.astype(float)
+    return values if jnp.issubdtype(values.dtype, jnp.floating) else values.astype(float), labels
 
 
-def _open_interval(name: str, x: float) -> None:
+def _labelled(values: Any, dimension: Any, reduced: Array) -> Any:
+    """``reduced`` with the labels of ``values`` but for those of ``dimension``."""
+    rest = values.isel({dimension: 0}, drop=True)
+    return rest.copy(data=np.asarray(reduced))
+
+
+def open_interval(name: str, x: float) -> None:
     if not 0 < x < 1:
         raise ValueError(f"{name}: level must lie between 0 and 1, got {x}; 0.95 is usual")
 
@@ -60,7 +71,7 @@ def mean_ci(values: Values, *, level: float = 0.95) -> MeanCI:
 
     Args:
         values: one entry a seed along the first axis, such as ``runs.regret``, or a labelled array with a dimension
-            ``seed``, such as ``data.final_regret`` of a sweep.
+            ``seed``, such as ``data.final_regret`` of a sweep, which gives labelled arrays over its other dimensions.
         level: probability that the interval covers the expectation.
 
     Raises:
@@ -68,24 +79,33 @@ def mean_ci(values: Values, *, level: float = 0.95) -> MeanCI:
     """
     from scipy.special import stdtrit  # SciPy comes with JAX; imported here to keep ``import jaxbandit`` light
 
-    values = _values("mean_ci", values, 2)
-    _open_interval("mean_ci", level)
+    values, labels = _values("mean_ci", values, 2)
+    open_interval("mean_ci", level)
     seeds = values.shape[0]
     mean = jnp.mean(values, axis=0)
     standard_error = jnp.std(values, axis=0, ddof=1) / np.sqrt(seeds).item()
     half = standard_error * float(stdtrit(seeds - 1, (1 + level) / 2))
-    return MeanCI(mean=mean, low=mean - half, high=mean + half, standard_error=standard_error)
+    return MeanCI(*map(labels, (mean, mean - half, mean + half, standard_error)))
 
 
-def quantiles(values: Values, q: Any) -> Float[Array, "Q *rest"]:
+def quantiles(values: Values, q: Any) -> Any:
     """Quantiles over seeds, linear between order statistics: row j is the ``q[j]``-quantile.
+
+    Of a labelled array, a labelled array with a dimension ``quantile`` in front.
 
     Raises:
         ValueError: no seeds, or a q outside [0, 1].
     """
-    values = _values("quantiles", values, 1)
-    q = _checks.floats("quantiles: q", q, "in [0, 1]", "0.5 is the median")
-    return jnp.quantile(values, jnp.atleast_1d(q), axis=0)
+    found, labels = _values("quantiles", values, 1)
+    q = jnp.atleast_1d(_checks.floats("quantiles: q", q, "in [0, 1]", "0.5 is the median"))
+    rows = jnp.quantile(found, q, axis=0)
+    if not isinstance(values, Labelled):
+        return rows
+    import xarray
+
+    return xarray.concat(
+        [labels(row) for row in rows], xarray.DataArray(np.asarray(q), dims="quantile", name="quantile")
+    )
 
 
 def paired_difference(
@@ -102,10 +122,10 @@ def paired_difference(
     Raises:
         ValueError: batches of different shapes, or as for ``mean_ci``.
     """
-    first, second = _values("paired_difference", first, 2), _values("paired_difference", second, 2)
-    if first.shape != second.shape:
+    (x, labels), (y, _) = _values("paired_difference", first, 2), _values("paired_difference", second, 2)
+    if x.shape != y.shape:
         raise ValueError(
-            f"paired_difference: both batches need the same shape, got {first.shape} and {second.shape}; "
+            f"paired_difference: both batches need the same shape, got {x.shape} and {y.shape}; "
             "run both with the same key, seeds and checkpoints"
         )
-    return mean_ci(first - second, level=level)
+    return MeanCI(*map(labels, mean_ci(x - y, level=level)))
