@@ -1,7 +1,7 @@
 """A differentiable simulator of stochastic bandits whose rewards arrive late."""
 
 from jaxbandit._checks import NEVER
-from jaxbandit.engine import Rewards, Run, Trace, replay, simulate, simulate_batch, trace
+from jaxbandit.engine import Rewards, Run, Trace, choose, replay, simulate, simulate_batch, trace
 from jaxbandit.gradients import RegretGradient, RoundedWindow, expected_regret, regret_and_gradient
 from jaxbandit.instance import Instance
 from jaxbandit.laws import (
@@ -25,6 +25,7 @@ from jaxbandit.laws import (
     TruncatedNormal,
     Weibull,
 )
+from jaxbandit.online import Agent, Environment, load_agent, uniform_instance
 from jaxbandit.policies import (
     DKLUCB,
     DUCB,
@@ -68,6 +69,7 @@ __all__ = [
     "NEVER",
     "UCB1",
     "AdaptPatientBandits",
+    "Agent",
     "Anonymous",
     "ArmStatistics",
     "Bernoulli",
@@ -82,6 +84,7 @@ __all__ = [
     "Discrete",
     "DiscreteUniform",
     "Empirical",
+    "Environment",
     "Feedback",
     "Geometric",
     "Instance",
@@ -107,11 +110,13 @@ __all__ = [
     "Weibull",
     "assumption1_tail_index",
     "assumption2_constant",
+    "choose",
     "corollary1_alpha",
     "ducb_consistent_window",
     "ducb_limits",
     "expected_regret",
     "lai_robbins_slope",
+    "load_agent",
     "mean_ci",
     "open_sweep",
     "paired_difference",
@@ -133,4 +138,5 @@ __all__ = [
     "theorem5_lower_bound",
     "theorem7_bound",
     "trace",
+    "uniform_instance",
 ]

@@ -42,6 +42,25 @@ def test_the_page_on_gradients_runs(capsys):
     assert "score: unbiased" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("page", "printed"),
+    [
+        ("rl", ["(7,) 0.0 False", "(64, 100, 7)", "3 3"]),
+        ("service", ["Choice(id=3, arm=2) [Choice(id=3, arm=2)]", "3 Choice(id=4"]),
+        ("by_hand", [" 62 "]),
+    ],
+)
+def test_the_pages_on_one_round_at_a_time_run(page, printed, tmp_path, monkeypatch, capsys):
+    if jax.config.jax_numpy_dtype_promotion == "strict":
+        pytest.skip("the pages leave the types of a user's own numbers to JAX")
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, object] = {}
+    for block in code_blocks(f"docs/{page}.md"):
+        exec(block, namespace)
+    out = capsys.readouterr().out
+    assert all(text in out for text in printed), out
+
+
 def test_every_name_in_the_tables_of_the_readme_is_public():
     for name in re.findall(r"`([A-Z][A-Za-z0-9]+)`", (ROOT / "README.md").read_text()):
         assert name in {*jb.__all__, "NAME"}, name

@@ -16,7 +16,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import jaxbandit as jb
-from experiments.benchmark import gradient_cost, peers
+from experiments.benchmark import gradient_cost, peers, service_cost
 from experiments.report import Claim, Options, Progress, save
 from jaxbandit.engine import tape
 
@@ -30,7 +30,7 @@ SWEEP, BATCHES = "sweep, T = 3000", "simulate_batch, cell by cell"
 BELIEVED_DELAY = 0.7  # tail index of the delay law that D-UCB is given
 
 Timings = dict[str, tuple[float, float]]
-"""By name: median ns per run and round, and seconds of the first call (compiling included)."""
+"""By name: median ns per run and round (or choice), and seconds of the first call (compiling included)."""
 
 
 def instance(num_arms: int) -> jb.Instance:
@@ -209,6 +209,7 @@ def ratios(ns: Mapping[str, float], extra: Mapping[str, float]) -> list[Claim]:
         ("AdaptPatientBandits, T = 1000000", "AdaptPatientBandits, T = 10000", 2),
         (SWEEP, BATCHES, 1 / 0.9),
         *gradient_cost.GOALS,
+        *service_cost.GOALS,
         ("import jaxbandit", "import jax, equinox", 1.3),
         ("peak memory, 100000 runs", "peak memory, 10000 runs", 1.3),
     ]
@@ -257,6 +258,7 @@ def main(options: Options) -> None:
         "parts of a step": partial(parts_of_a_step, options.quick, repetitions),
         "number of runs": partial(number_of_runs, options.quick, repetitions),
         "gradients": partial(time_all, gradient_cost.programs(), repetitions),
+        "service": partial(time_all, service_cost.programs(), repetitions),
         "sweeps": partial(sweeps, options.quick, repetitions),
     }
     with Progress("benchmark", len(parts), unit="parts") as progress:

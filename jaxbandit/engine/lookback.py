@@ -55,9 +55,9 @@ def _bits(num_arms: int) -> int:
 class Lookback(NamedTuple):
     """For windows of w rounds, W of them for each arm: the arm's pulls of rounds s <= t - w, at the start of round t.
 
-    ``seen`` is the sum of C_s 1{D_s <= w} over these pulls, and ``error`` its rounding error. ``by_delay[..., i, d]`` is
-    the sum of C_s over those with D_s = d; it is read at d = w + 1 only, when the window grows to it, and by then each
-    of these pulls is that old.
+    ``seen`` is the sum of C_s 1{D_s <= w} over these pulls, and ``error`` its rounding error. ``by_delay[..., i, d]``
+    is the sum of C_s over those with D_s = d; it is read at d = w + 1 only, when the window grows to it, and by then
+    each of these pulls is that old.
     """
 
     log: Log

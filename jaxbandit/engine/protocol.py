@@ -23,6 +23,8 @@ MAX_TABLE = 2**31 - 1  # rounds times arms: a table of all pulls is looked up by
 
 CHECKPOINTS = 200
 
+OBSERVATIONS = (Anonymous, Conversions, ConversionsByPull, Feedback)
+
 
 def plan(instance: Instance, policy: Policy, horizon: int, checkpoints: Sequence[int] | None) -> Int[Array, " C"]:
     """Check the arguments of a run, and give its checkpoints."""
@@ -60,7 +62,7 @@ def check_policy(policy: Policy, num_arms: int, horizon: int, binary: bool) -> N
             "simulate fewer rounds or fewer arms"
         )
     name = type(policy).__name__
-    if policy.observes not in (Anonymous, Conversions, ConversionsByPull, Feedback):
+    if policy.observes not in OBSERVATIONS:
         raise TypeError(f"policy {name}: observes must be Anonymous, Conversions or Feedback, got {policy.observes!r}")
     one_round = partial(_one_round, num_arms=num_arms, horizon=horizon, binary=binary)
     scores, before, after = jax.eval_shape(one_round, policy)

@@ -105,12 +105,19 @@ def rollout(
     draw = draw_from_tape(key, instance)
     carry = depending_on((key, instance, policy), start(instance, policy, horizon=horizon, rewards=rewards))
     pulls, diagnostics, sums = scan(policy, draw, keep, key, rounds, carry)
+    earned = None if sums is None else rewards_of(sums, instance.reward.binary)
+    return pulls, pseudo_regret(pulls, rounds, instance, policy), diagnostics, earned
+
+
+def pseudo_regret(
+    pulls: Int[Array, "C K"], rounds: Int[Array, " C"], instance: Instance, policy: Policy | None = None
+) -> Float[Array, " C"]:
+    """From the pulls after these rounds; NaN where there are fewer than rounds, or if a parameter is out of its range."""
     # No product is negative: the maximum only keeps the compiler from fusing product and sum into one rounding, which
     # it would do in some surrounding programs and not in others.
     products = jnp.maximum(pulls.astype(instance.gaps.dtype) * instance.gaps[None], 0)
     complete = (jnp.sum(pulls, axis=-1, dtype=jnp.int32) == rounds) & sound(instance, policy)
-    earned = None if sums is None else rewards_of(sums, instance.reward.binary)
-    return pulls, jnp.where(complete, jnp.sum(products, axis=-1), jnp.nan), diagnostics, earned
+    return jnp.where(complete, jnp.sum(products, axis=-1), jnp.nan)
 
 
 def draw_from_tape(key: tape.Words, instance: Instance) -> Draw:

@@ -21,6 +21,15 @@ class Policy(eqx.Module):
 
     A policy is frozen; its numbers are array leaves, so that they can be traced, vmapped and changed without compiling
     again. What it learns in a run is in the state that its methods pass on.
+
+    The contract between a policy and whoever steps it (``simulate``, ``Agent``, or a loop by hand):
+
+    - Rounds are t = 1..T, T the ``horizon`` of ``init``. A state is for no more: past it, what happens is undefined.
+    - ``t`` and ``arm`` are int32 scalars, rewards arrays with one number an arm: int32 if each is 0 or 1 by its law,
+      and then they are counted, else floats in [0, 1].
+    - The arm that ``jaxbandit.choose(scores, pulls)`` gives is pulled.
+    - Every round there is one ``update``, with what is new before round t + 1, in the form that ``observes`` names.
+      What a pull of round s gives with delay D is new at the start of round ``s + max(D, wait(D), 1)``.
     """
 
     observes: ClassVar[type[Observation]] = Conversions
