@@ -112,7 +112,7 @@ def rollout(
 def pseudo_regret(
     pulls: Int[Array, "C K"], rounds: Int[Array, " C"], instance: Instance, policy: Policy | None = None
 ) -> Float[Array, " C"]:
-    """From the pulls after these rounds; NaN where there are fewer than rounds, or if a parameter is out of its range."""
+    """From the pulls after these rounds; NaN where there are fewer than rounds, or a parameter is out of its range."""
     # No product is negative: the maximum only keeps the compiler from fusing product and sum into one rounding, which
     # it would do in some surrounding programs and not in others.
     products = jnp.maximum(pulls.astype(instance.gaps.dtype) * instance.gaps[None], 0)

@@ -85,8 +85,8 @@ def trace(key: Any, instance: Instance, policy: Policy, *, horizon: int, scores:
         scores: also give the scores of all arms in every round, [T, K].
 
     Raises:
-        TypeError, ValueError: as for ``simulate`` (inside jit, a score that is NaN, or a number out of its range, gives the
-            arm K, which is none).
+        TypeError, ValueError: as for ``simulate`` (inside jit, a score that is NaN, or a number out of its range, gives
+            the arm K, which is none).
     """
     words = tape.words(key)
     plan(instance, policy, horizon, None)
