@@ -180,7 +180,9 @@ def test_a_file_serves_one_agent_at_a_time(tmp_path):
     agent.save(tmp_path / "copy")
     jb.load_agent(path).close()
     agent.close()
-    assert len(jb.load_agent(tmp_path / "copy").choices) == 1
+    loaded = jb.load_agent(tmp_path / "copy")
+    assert len(loaded.choices) == 1
+    loaded.close()
 
 
 def test_files_that_are_none_are_refused(tmp_path):
@@ -230,7 +232,9 @@ def test_what_cannot_be_written_has_not_happened(tmp_path, monkeypatch):
     agent.arrived(pull.id, 1.0)
     second = agent.choose()
     agent.close()
-    assert jb.load_agent(tmp_path / "agent").choices == [pull, second]
+    loaded = jb.load_agent(tmp_path / "agent")
+    assert loaded.choices == [pull, second]
+    loaded.close()
 
 
 def uninterrupted(path: Path, policy: jb.Policy, num_arms: int, horizon: int) -> list[int]:
@@ -304,4 +308,6 @@ def test_killed_at_any_moment_it_has_lost_no_more_than_the_last_call(tmp_path):
         child.wait()
         done = json.loads(lines[-1])
         assert done <= len(journal.read(path)[1]) <= done + 1
-    assert [choice.arm for choice in jb.load_agent(path).choices] == uninterrupted(path, policy, 3, 1000)
+    agent = jb.load_agent(path)
+    agent.close()
+    assert [choice.arm for choice in agent.choices] == uninterrupted(path, policy, 3, 1000)

@@ -106,10 +106,16 @@ def test_it_works_inside_shard_map():
     env, spec = jb.Environment(NUM_ARMS, 20), jax.sharding.PartitionSpec("runs")
     keys = jax.random.split(jax.random.key(0), 2)
 
-    def regret(keys):
-        return jax.vmap(lambda key: play(env, jb.UCB1(), key, instance())[-1])(keys)
+    def run(key):
+        def one_round(state, arm):
+            _, state, reward, _, _, info = env.step(key, state, arm, instance())
+            return state, (reward, info["regret"])
 
-    np.testing.assert_array_equal(jax.shard_map(regret, mesh=mesh, in_specs=spec, out_specs=spec)(keys), regret(keys))
+        return jax.lax.scan(one_round, env.reset(key, instance())[1], jnp.arange(20, dtype=jnp.int32) % NUM_ARMS)[1]
+
+    runs = jax.vmap(run)
+    sharded = jax.shard_map(runs, mesh=mesh, in_specs=spec, out_specs=spec)(keys)
+    jax.tree.map(np.testing.assert_array_equal, sharded, runs(keys))
 
 
 def test_what_is_not_one_is_refused():
