@@ -45,9 +45,9 @@ def test_the_page_on_gradients_runs(capsys):
 @pytest.mark.parametrize(
     ("page", "printed"),
     [
-        ("rl", ["(7,) 0.0 False", "(64, 100, 7)", "3 3"]),
+        ("rl", ["(7,) ", "(64, 100, 7)", "3 3"]),
         ("service", ["Choice(id=3, arm=2) [Choice(id=3, arm=2)]", "3 Choice(id=4"]),
-        ("by_hand", [" 62 "]),
+        ("by_hand", ["[13 74 13]"]),
     ],
 )
 def test_the_pages_on_one_round_at_a_time_run(page, printed, tmp_path, monkeypatch, capsys):

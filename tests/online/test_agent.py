@@ -306,6 +306,7 @@ def test_killed_at_any_moment_it_has_lost_no_more_than_the_last_call(tmp_path):
         child.kill()
         lines += child.stdout.read().splitlines()
         child.wait()
+        child.stdout.close()
         done = json.loads(lines[-1])
         assert done <= len(journal.read(path)[1]) <= done + 1
     agent = jb.load_agent(path)
