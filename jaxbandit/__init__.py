@@ -25,6 +25,7 @@ from jaxbandit.laws import (
     TruncatedNormal,
     Weibull,
 )
+from jaxbandit.logs import Log, LogFit, example_log, fit_log, read_log
 from jaxbandit.online import Agent, Environment, load_agent, uniform_instance
 from jaxbandit.policies import (
     DKLUCB,
@@ -88,6 +89,8 @@ __all__ = [
     "Feedback",
     "Geometric",
     "Instance",
+    "Log",
+    "LogFit",
     "LogNormal",
     "Lomax",
     "Lossy",
@@ -114,7 +117,9 @@ __all__ = [
     "corollary1_alpha",
     "ducb_consistent_window",
     "ducb_limits",
+    "example_log",
     "expected_regret",
+    "fit_log",
     "lai_robbins_slope",
     "load_agent",
     "mean_ci",
@@ -123,6 +128,7 @@ __all__ = [
     "pairwise",
     "proposition1_interval",
     "quantiles",
+    "read_log",
     "regret_and_gradient",
     "replay",
     "simulate",

@@ -1,0 +1,232 @@
+"""What a fit says: a table, sentences where the log cannot tell, files, and a page for an analyst."""
+
+import csv
+import html
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+
+from jaxbandit.logs.families import quantile
+from jaxbandit.logs.fit import ArmFit, LogFit
+from jaxbandit.logs.tails import assumption1
+
+EXTRAPOLATED = 0.8
+"""Where less than this share of the rate had converted by the largest age, the rest is the law's word."""
+Z = 1.96
+
+
+def table(fit: LogFit) -> list[dict[str, str | int | float]]:
+    """One row for each arm: numbers, with times in rounds and in units."""
+    rows: list[dict[str, str | int | float]] = []
+    for k, arm in enumerate(fit.arms):
+        at, low, high = arm.incidence
+        row: dict[str, str | int | float] = {
+            "arm": arm.name,
+            "pulls": arm.pulls,
+            "conversions": arm.conversions,
+            "identified_until_rounds": arm.identified_until,
+            f"identified_until_{fit.unit}s": arm.identified_until / fit.rounds_per_unit,
+            "incidence": at,
+            "incidence_low": low,
+            "incidence_high": high,
+        }
+        if arm.fits:
+            median = float(quantile(arm.best.family, arm.best.theta, 0.5))
+            row |= {
+                "family": arm.best.family.name,
+                "rate": arm.best.rate,
+                "rate_low": arm.lower,
+                "rate_high": arm.upper,
+                "median_delay_rounds": median,
+                f"median_delay_{fit.unit}s": median / fit.rounds_per_unit,
+                "tail_index": arm.best.tail_index,
+                "assumption1_tail_index": assumption1(fit, k).tail_index,
+            }
+        rows.append(row)
+    return rows
+
+
+def family_table(fit: LogFit) -> list[dict[str, str | float | bool]]:
+    """One row for each arm and family."""
+    return [
+        {"arm": arm.name, "family": each.family.name, "log_likelihood": each.log_likelihood, "aic": each.aic}
+        | {"rate": each.rate, "rate_error": each.rate_error, "rate_low": each.low, "rate_high": each.high}
+        | {"weight": each.weight, "converged": each.converged}
+        | {f"parameter_{name}": value for name, value in each.parameters.items()}
+        for arm in fit.arms
+        for each in arm.fits
+    ]
+
+
+def sentences(fit: LogFit) -> list[str]:
+    """What the log cannot tell, and what a reader should know before using a number."""
+    found = [line for k, arm in enumerate(fit.arms) for line in _of_arm(fit, k, arm)]
+    return found + _ranking(fit)
+
+
+def _of_arm(fit: LogFit, k: int, arm: ArmFit) -> list[str]:
+    at, low, high = arm.incidence
+    age = _time(fit, arm.identified_until)
+    if not arm.fits:
+        return [
+            f"{arm.name} has no conversion in {arm.pulls} pulls: at most {high:.3g} convert within {age} (95 %), and "
+            "nothing is known of later ones."
+        ]
+    lines = []
+    good = arm.equally_good
+    if arm.upper >= 1 and not arm.law_free:
+        lines.append(
+            f"The log is too short to tell the rate of {arm.name}: at least {at:.3g} [{low:.3g}, {high:.3g}] have "
+            f"converted within {age}, and a rate up to 1 fits as well."
+        )
+    elif not arm.law_free and at < EXTRAPOLATED * arm.best.rate:
+        lines.append(
+            f"{arm.name}: {at:.3g} [{low:.3g}, {high:.3g}] convert within {age}; what lies between that and a rate of "
+            f"{arm.best.rate:.3g} has not been seen, and is what a {arm.best.family.name} law makes of it."
+        )
+    apart = [x for x in good if not arm.best.low <= x.rate <= arm.best.high or not x.low <= arm.best.rate <= x.high]
+    if (
+        len(good) > 1
+        and not arm.law_free
+        and (apart or max(x.high for x in good) - min(x.low for x in good) > 2 * (good[0].high - good[0].low))
+    ):
+        rates = ", ".join(f"{x.family.name} {_rate(x.rate)} [{x.low:.3g}, {x.high:.3g}]" for x in good)
+        lines.append(f"{arm.name}: families that fit equally well disagree about the rate: {rates}.")
+    if not all(x.converged for x in good):
+        lines.append(f"{arm.name}: the fit did not converge; do not use its rate.")
+    if arm.law_free:
+        lines.append(
+            f"The log cannot tell the rate of {arm.name}: {at:.3g} [{low:.3g}, {high:.3g}] convert within {age}, and "
+            f"no family describes its delays (p = {arm.misfit:.1g}), so that instances have the product limit "
+            f"in place of a law: conversions after {age} are left out."
+        )
+    return lines
+
+
+def _ranking(fit: LogFit) -> list[str]:
+    """Whether the incidences at the largest age that all arms have reached can be told apart."""
+    if fit.num_arms < 2:
+        return []
+    age = min(arm.identified_until for arm in fit.arms)
+    j = int(np.searchsorted(fit.table.edges, age))
+    at, low, high = (x[:, j] for x in (fit.curves.at, fit.curves.low, fit.curves.high))
+    error = (high - low) / (2 * Z)
+    z = Z if fit.num_arms == 2 else float(_bonferroni(fit.num_arms * (fit.num_arms - 1) // 2))
+    alike = [
+        (a, b)
+        for a, b in combinations(range(fit.num_arms), 2)
+        if abs(at[a] - at[b]) <= z * np.hypot(error[a], error[b])
+    ]
+    counted = [arm.conversions / arm.pulls for arm in fit.arms]
+    lines = []
+    if alike:
+        names = "; ".join(f"{fit.arms[a].name} and {fit.arms[b].name}" for a, b in alike)
+        values = ", ".join(
+            f"{arm.name} {x:.3g} [{a:.3g}, {b:.3g}]" for arm, x, a, b in zip(fit.arms, at, low, high, strict=True)
+        )
+        lines.append(f"Within {_time(fit, age)} these cannot be told apart: {names} ({values}).")
+    told = [(arm.best.rate, arm.name) for arm in fit.arms if arm.fits and arm.upper < 1]
+    best = max(told)[1] if len(told) == fit.num_arms else None
+    most = fit.arms[int(np.argmax(counted))].name
+    fastest = fit.arms[int(np.argmax(at))].name
+    if len({best, most, fastest} - {None}) > 1:
+        lines.append(
+            f"The orders disagree: most conversions so far for each pull {most}, highest incidence {fastest}, highest "
+            f"fitted rate {best or 'unknown'}. Counting conversions so far favours what converts fast."
+        )
+    elif alike:
+        lines.append("Conversions so far favour what converts fast: do not rank the arms by them.")
+    return lines
+
+
+def _bonferroni(pairs: int) -> float:
+    from scipy.special import ndtri
+
+    return ndtri(1 - 0.025 / pairs)
+
+
+def _time(fit: LogFit, rounds: int) -> str:
+    return f"{rounds} rounds ({rounds / fit.rounds_per_unit:.3g} {fit.unit}s)"
+
+
+def _rate(x: float) -> str:
+    return "1" if x > 1 - 1e-5 else f"{x:.3g}"
+
+
+def text(fit: LogFit) -> str:
+    """The table and the sentences."""
+    head = (
+        "arm",
+        "pulls",
+        "conversions",
+        "incidence [95 %]",
+        "until",
+        "family",
+        "rate [95 %]",
+        "median delay",
+        "tail index",
+    )
+    body = []
+    for arm in fit.arms:
+        at, low, high = arm.incidence
+        cells = [arm.name, str(arm.pulls), str(arm.conversions), f"{at:.4f} [{low:.4f}, {high:.4f}]"]
+        cells.append(f"{arm.identified_until / fit.rounds_per_unit:.3g} {fit.unit}s")
+        if arm.fits:
+            median = float(quantile(arm.best.family, arm.best.theta, 0.5)) / fit.rounds_per_unit
+            too_short = arm.upper >= 1
+            rate = (
+                f"unknown [{arm.lower:.4f}, 1]"
+                if too_short
+                else f"{arm.best.rate:.4f} [{arm.lower:.4f}, {arm.upper:.4f}]"
+            )
+            tail = "light" if np.isinf(arm.best.tail_index) else f"{arm.best.tail_index:.2f}"
+            cells += [arm.best.family.name, rate, "unknown" if too_short else f"{median:.3g} {fit.unit}s", tail]
+        else:
+            cells += ["-", "unknown", "-", "-"]
+        body.append(cells)
+    widths = [max(len(row[i]) for row in (head, *body)) for i in range(len(head))]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in (head, *body)
+    ]
+    return "\n".join([*lines, "", *sentences(fit)]).rstrip()
+
+
+def write(fit: LogFit, folder: Path) -> list[Path]:
+    """Tables (CSV), pictures (PNG) and a page (HTML) with all of it, in a folder that is there."""
+    from jaxbandit.logs.plot import draw, plt
+
+    for name, rows in (("arms", table(fit)), ("families", family_table(fit))):
+        fields = list(dict.fromkeys(field for row in rows for field in row))
+        with (folder / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, fieldnames=fields or ["arm"])
+            writer.writeheader()
+            writer.writerows(rows)
+    figure = draw(fit)
+    figure.savefig(folder / "log.png", dpi=130, bbox_inches="tight")
+    plt.close(figure)
+    (folder / "report.html").write_text(_page(fit), encoding="utf-8")
+    return [folder / name for name in ("arms.csv", "families.csv", "log.png", "report.html")]
+
+
+def _page(fit: LogFit) -> str:
+    warnings = "".join(f"<li>{html.escape(line)}</li>" for line in sentences(fit)) or "<li>Nothing to warn of.</li>"
+    numbers = html.escape(text(fit).split("\n\n")[0])
+    return f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>What the log tells</title>
+<style>
+body {{ font: 16px/1.5 sans-serif; max-width: 72em; margin: 2em auto; padding: 0 1em }}
+pre {{ overflow-x: auto }}
+img {{ max-width: 100% }}
+</style>
+</head><body><h1>What the log tells</h1>
+<h2>Read this first</h2><ul>{warnings}</ul>
+<h2>Numbers</h2><pre>{numbers}</pre>
+<p>Incidence is the share that has converted within the time named, whatever the delays; it is a lower bound of the
+rate. The rate is the share that converts in the end, if delays go on as the family says; its interval is that of all
+families that fit equally well. A tail is light where delays fall off faster than any power of time. A
+{html.escape(fit.unit)} is {fit.rounds_per_unit:.6g} rounds.</p>
+<h2>Pictures</h2><p>Left: the share converted against time since the pull, as counted (steps, with 95 % bands) and as
+fitted. Right: the share of conversions still to come.</p><img src="log.png" alt="Incidence and survival of every arm">
+<p>All numbers: <a href="arms.csv">arms.csv</a>, <a href="families.csv">families.csv</a>.</p></body></html>
+"""

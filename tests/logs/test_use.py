@@ -1,0 +1,156 @@
+"""From a fit to instances, text, pictures and files: on the log that ships with the package."""
+
+import csv
+from functools import cache
+
+import jax
+import jax.numpy as jnp
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+import jaxbandit as jb
+from jaxbandit import __main__ as command
+from jaxbandit.logs.tails import assumption1, assumption2
+from tests.examples import refused
+
+COLUMNS = {"arm": "campaign", "pulled": "click", "converted": "sale", "until": "2026-11-15"}
+
+
+@cache
+def example() -> jb.LogFit:
+    return jb.fit_log(jb.read_log(jb.example_log(), **COLUMNS))
+
+
+def test_truth_is_within_what_is_said_of_the_example():
+    for arm, rate in zip(example().arms, (0.06, 0.09, 0.11), strict=True):
+        assert arm.lower <= rate <= arm.upper
+
+
+def test_an_instance_has_the_rates_and_laws_of_the_fit():
+    fit = example()
+    instance = fit.instance()
+    assert instance.num_arms == 3
+    rates = [arm.incidence[0] if arm.law_free else arm.best.rate for arm in fit.arms]
+    np.testing.assert_allclose(instance.means, rates, rtol=1e-5)
+    run = jb.simulate(0, instance, jb.DUCB(window=50, cdf=jb.Pareto(0.7)), horizon=100)
+    assert int(run.pulls[-1].sum()) == 100
+
+
+def test_instances_of_the_bootstrap_can_be_stacked():
+    instances = example().bootstrap(6, key=0)
+    stacked = jax.tree.map(lambda *x: jnp.stack(x), *instances)
+    assert stacked.reward.mean.shape == (6, 3)
+    tails = jax.vmap(lambda instance: instance.delay.survival(500))(stacked)
+    assert tails.shape == (6, 3)
+    again = example().bootstrap(6, key=0)
+    np.testing.assert_array_equal(stacked.reward.mean, [instance.reward.mean for instance in again])
+    keyed = example().bootstrap(1, key=jax.random.key(1))
+    assert not np.array_equal(keyed[0].reward.mean, instances[0].reward.mean)
+
+
+def test_the_bootstrap_varies_as_much_as_the_standard_error_says():
+    """Pulls of 320 rounds and more, LogNormal: the spread of 60 rates is the standard error, within 5 of its own."""
+    random = np.random.default_rng(0)
+    n = 5000
+    delay = np.ceil(10 * np.exp(random.normal(size=n))).astype(np.int32)
+    age = random.integers(200, 400, n).astype(np.int32)
+    delay = np.where((random.random(n) < 0.2) & (delay <= age), delay, -1).astype(np.int32)
+    fit = jb.fit_log(jb.Log(("a",), np.zeros(n, np.int32), age, delay, 1.0, "round"))
+    rates = np.array([float(instance.reward.mean[0]) for instance in fit.bootstrap(60, key=0)])
+    error = fit.arms[0].best.rate_error
+    assert rates.std(ddof=1) == pytest.approx(error, abs=5 * error / np.sqrt(2 * 59))
+    assert abs(rates.mean() - fit.arms[0].best.rate) < 5 * error / np.sqrt(60)
+
+
+def with_a_silent_arm() -> jb.LogFit:
+    delay = np.array([1, 2, 3, 5, 9, -1, -1, -1, -1, -1] * 20 + [-1] * 300, np.int32)
+    arm = np.repeat([0, 1], [200, 300]).astype(np.int32)
+    return jb.fit_log(jb.Log(("a", "silent"), arm, np.full(500, 60, np.int32), delay, 1.0, "round"))
+
+
+def test_a_silent_arm_has_a_small_rate_and_the_delays_of_the_others():
+    fit = with_a_silent_arm()
+    rates = np.array([np.asarray(instance.reward.mean) for instance in fit.bootstrap(200, key=0)])
+    assert rates[:, 1].mean() == pytest.approx(1 / 302, abs=5 / 302 / np.sqrt(200))
+    assert float(fit.instance().means[1]) == pytest.approx(1 / 302, rel=0.05)
+    assert type(fit.delay_law().laws[1]) is type(fit.delay_law().laws[0])
+    assert "silent has no conversion in 300 pulls" in str(fit)
+
+
+def test_a_bootstrap_of_no_instances_is_refused():
+    with refused(ValueError, "bootstrap: n must be an integer from 1"):
+        example().bootstrap(0, key=0)
+
+
+def test_where_no_family_fits_the_product_limit_stands_for_the_law():
+    """Half of the delays are 1, half 40: nobody's law. Within the ages seen the instance has the counted incidence."""
+    random = np.random.default_rng(1)
+    n = 4000
+    delay = np.where(random.random(n) < 0.3, random.choice([1, 2, 3, 40, 41], n), -1).astype(np.int32)
+    fit = jb.fit_log(jb.Log(("a",), np.zeros(n, np.int32), np.full(n, 60, np.int32), delay, 1.0, "round"))
+    (arm,) = fit.arms
+    assert arm.law_free
+    assert (arm.lower, arm.upper) == (arm.incidence[1], 1)
+    assert "no family describes its delays" in str(fit)
+    instance = fit.instance()
+    np.testing.assert_allclose(instance.means * instance.delay.cdf(10), fit.curves.at[0, 10], rtol=1e-5)
+    (drawn,) = fit.bootstrap(1, key=0)
+    assert float(drawn.means[0] * drawn.delay.cdf(10)[0]) == pytest.approx(fit.curves.at[0, 10], abs=0.03)
+
+
+def test_the_tail_index_is_what_the_band_allows():
+    fit = example()
+    k = int(np.argmax([arm.upper < 1 or True for arm in fit.arms]))
+    tail = assumption1(fit, k)
+    if np.isnan(tail.tail_index):
+        pytest.skip("the band allows any")
+    rounds = np.arange(tail.first, tail.last + 1)
+    high = np.interp(rounds, fit.table.edges, fit.curves.high[k])
+    least = 1 - high / fit.arms[k].best.rate
+    assert (least <= rounds**-tail.tail_index + 1e-3).all()
+    assert assumption2(fit, k, 1.0) >= 0
+
+
+def test_the_picture_has_two_panels_and_every_arm():
+    figure = example().plot()
+    left, right = figure.axes
+    assert [text.get_text() for text in left.get_legend().get_texts()] == ["A", "B", "C"]
+    assert len(right.get_legend().get_texts()) == 3
+    plt.close(figure)
+
+
+def test_the_command_writes_tables_a_picture_and_a_page(tmp_path, capsys):
+    arguments = ["log", str(jb.example_log()), "--arm", "campaign", "--pulled", "click", "--converted", "sale"]
+    arguments += ["--until", "2026-11-15", "--out", str(tmp_path / "report")]
+    assert command.main(arguments) == 0
+    assert str(example()).splitlines()[0] in capsys.readouterr().out
+    with (tmp_path / "report" / "arms.csv").open() as file:
+        assert [row["arm"] for row in csv.DictReader(file)] == ["A", "B", "C"]
+    assert (tmp_path / "report" / "log.png").stat().st_size > 10_000
+    page = (tmp_path / "report" / "report.html").read_text()
+    assert "Read this first" in page
+    assert sorted(path.name for path in (tmp_path / "report").iterdir()) == [
+        "arms.csv",
+        "families.csv",
+        "log.png",
+        "report.html",
+    ]
+
+
+def test_the_command_says_what_is_wrong(tmp_path, capsys):
+    columns = ["--arm", "x", "--pulled", "click", "--converted", "sale", "--until", "2026-11-15"]
+    file = tmp_path / "file"
+    file.write_text("")
+    assert command.main(["log", "no.csv", *columns, "--out", str(file / "below")]) == 2
+    assert "cannot be written" in capsys.readouterr().err
+    assert command.main(["log", str(tmp_path / "no.csv"), *columns, "--out", str(tmp_path)]) == 2
+    assert "no.csv" in capsys.readouterr().err
+    assert command.main(["log", str(jb.example_log()), *columns, "--out", str(tmp_path)]) == 2
+    assert "the log has no column 'x'" in capsys.readouterr().err
+
+
+def test_the_help_has_an_example(capsys):
+    with pytest.raises(SystemExit):
+        command.main(["log", "--help"])
+    assert "python -m jaxbandit log clicks.csv --arm campaign" in capsys.readouterr().out
