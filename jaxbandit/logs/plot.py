@@ -48,7 +48,7 @@ def draw(fit: LogFit) -> Figure:
     left.set_xlim(0, edges[-1] / unit)
     left.legend(loc="lower right")
     right.set(xlabel=f"{fit.unit}s since the pull", ylabel="share of conversions still to come", ylim=(1e-3, 1.1))
-    right.set_title("Delays (points: counted, given the rate; dotted: beyond the log, not seen)")
+    right.set_title("Delays (points: counted; dotted: not seen)")
     right.axvline(edges[-1] / unit, color="grey", lw=0.8)
     if any(arm.fits for arm in fit.arms):
         right.legend(loc="lower left", fontsize=9)
