@@ -78,7 +78,7 @@ def draw(results: dict[float, Runs]) -> Figure:
                 top.fill_between(run.rounds, low, high, color=line.get_color(), alpha=0.2, lw=0)
         top.axhline(min(tail_index, 0.5), color="black", ls=":", label="α ∧ 1/2")
         top.set(title=f"α = {tail_index}", ylim=(-0.02, 0.55))
-        regret_curves(runs, ax=bottom)
+        regret_curves(runs, ax=bottom, band="mean")
         bottom.set(xscale="log", yscale="log", ylim=(1, None))
         bottom.get_legend().remove()
     axes[0, 0].set_ylabel("median, and 5 % to 95 % of the runs")

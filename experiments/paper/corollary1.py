@@ -13,6 +13,7 @@ import jaxbandit as jb
 from experiments.readings import Runs, rows
 from experiments.report import Claim, Options, Progress, save
 from jaxbandit.plot import regret_curves
+from jaxbandit.plot.style import COLOURS
 
 INSTANCES = {"a gap of 0.2": (0.6, 0.8), "a gap of 0.05": (0.5, 0.55)}
 TAIL_INDEXES = (1.0, 0.3)
@@ -56,12 +57,12 @@ def main(options: Options) -> None:
 def draw(results: dict[str, Runs], seeds: int) -> Figure:
     figure, axes = plt.subplots(1, len(results) + 1, figsize=(16, 4), layout="constrained")
     for ax, (name, runs) in zip(axes[1:], results.items(), strict=True):
-        regret_curves(runs, ax=ax)
+        regret_curves(runs, ax=ax, band="mean")
         ax.set_title(f"μ = {INSTANCES[name]}, α = {TAIL_INDEXES}; {seeds} runs")
     rounds = next(iter(results.values()))[SCHEDULE].rounds
-    axes[0].semilogx(rounds, np.asarray(jax.vmap(jb.corollary1_alpha)(rounds)), label=SCHEDULE)
+    axes[0].semilogx(rounds, np.asarray(jax.vmap(jb.corollary1_alpha)(rounds)), label=SCHEDULE, color=COLOURS[0])
     for i, alpha in enumerate(FIXED, start=1):
-        axes[0].axhline(alpha, color=f"C{i}")
+        axes[0].axhline(alpha, color=COLOURS[i])
     axes[0].set(xlabel="round t", ylabel="ᾱ", ylim=0, title="the schedule and the fixed values")
     return figure
 

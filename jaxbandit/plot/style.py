@@ -5,14 +5,49 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 
 BLUE, VERMILION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 ORANGE, SKY, BLACK, GREY = "#E69F00", "#56B4E9", "#000000", "#999999"
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK)
 
 
+def colours(count: int) -> list[Any]:
+    """So many colours: the palette, or shades from dark blue to yellow (cividis) where it does not suffice."""
+    if count <= len(COLOURS):
+        return list(COLOURS[:count])
+    return [plt.get_cmap("cividis")(i / (count - 1)) for i in range(count)]
+
+
+def line_style(i: int) -> dict[str, Any]:
+    """Of the i-th of several lines: colours repeat with other dashes."""
+    return {"color": COLOURS[i % len(COLOURS)], "ls": ("-", "--", ":", "-.")[i // len(COLOURS) % 4]}
+
+
+def ink_on(colour: Any) -> str:
+    """Black or white, whichever can be read on this colour."""
+    red, green, blue = colour[:3]
+    return "black" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.45 else "white"
+
+
+def soft(colour: Any) -> tuple[float, ...]:
+    """A lighter shade, to fill areas with."""
+    return tuple(0.35 + 0.65 * part for part in to_rgb(colour))
+
+
 def axes_or_current(ax: Axes | None) -> Axes:
-    return plt.gca() if ax is None else ax
+    """``ax``, else the current axes; where there are none, axes in a figure that makes room for what is beside them."""
+    if ax is not None:
+        return ax
+    if not plt.get_fignums():
+        plt.figure(layout="constrained")
+    return plt.gca()
+
+
+def text_size(ax: Axes) -> str:
+    """Of a legend inside the axes, so that a small picture is not full of it."""
+    height = ax.get_window_extent().height / ax.get_figure(root=True).dpi  # pyright: ignore[reportOptionalMemberAccess]
+    return "small" if height > 2.6 else "xx-small"
 
 
 def arm_names(function: str, names: Sequence[str] | None, num_arms: int) -> list[str]:
