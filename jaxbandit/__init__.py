@@ -1,6 +1,7 @@
 """A differentiable simulator of stochastic bandits whose rewards arrive late."""
 
 from jaxbandit._checks import NEVER
+from jaxbandit._keys import seed_key as fold_in
 from jaxbandit.engine import Rewards, Run, Trace, choose, replay, simulate, simulate_batch, trace
 from jaxbandit.gradients import RegretGradient, RoundedWindow, expected_regret, regret_and_gradient
 from jaxbandit.instance import Instance
@@ -120,6 +121,7 @@ __all__ = [
     "example_log",
     "expected_regret",
     "fit_log",
+    "fold_in",
     "lai_robbins_slope",
     "load_agent",
     "mean_ci",

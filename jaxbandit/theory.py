@@ -274,7 +274,7 @@ def ducb_limits(instance: Instance, window: Any, cdf: DelayLaw) -> Float[Array, 
 
     Args:
         instance: the problem.
-        window: the threshold m >= 1, a whole number.
+        window: the threshold m >= 1, a whole number, or an array of them: of shape [...], for limits of [..., K].
         cdf: the delay law τ the policy believes in, one for all arms.
 
     Raises:
@@ -285,7 +285,7 @@ def ducb_limits(instance: Instance, window: Any, cdf: DelayLaw) -> Float[Array, 
     window = _checks.integers("ducb_limits: window", window, 1, NEVER, "give a number of rounds").astype(float)
     if not all_of(DelayLaw, cdf):
         raise TypeError(f"ducb_limits: cdf must be a delay law such as Pareto(0.7), got {cdf!r}")
-    return instance.means * instance.delay.cdf(window) / cdf.cdf(window)
+    return instance.means * instance.delay.cdf(window) / jnp.broadcast_to(cdf.cdf(window), window.shape)[..., None]
 
 
 def ducb_consistent_window(instance: Instance) -> Int[Array, ""]:

@@ -48,8 +48,10 @@ class RoundedWindow(eqx.Module):
     def __init__(self, make: Callable[[Int[Array, ""]], Policy], window: Any):
         mend = "give a number of rounds, 1 or more"
         self.make = make
-        self.window = _checks.floats("RoundedWindow: window", window, "finite and >= 1", mend)
-        if not _checks.is_traced(window) and (self.window.ndim or float(self.window) < 1):
+        self.window = _checks.floats("RoundedWindow: window", window, "finite and > 0", mend)
+        if _checks.is_traced(window):
+            self.window = _checks.nan_unless(self.window >= 1, self.window)
+        elif self.window.ndim or float(self.window) < 1:
             raise ValueError(f"RoundedWindow: window must be one number >= 1, got {window!r}; {mend}")
 
     def at(self, key: tape.Words) -> Policy:

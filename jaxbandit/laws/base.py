@@ -1,15 +1,24 @@
 """What reward laws and delay laws share: one law for every arm, drawn by the inverse of its survival function."""
 
 import abc
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int, Shaped
 
+from jaxbandit import _keys
 from jaxbandit._arms import pick
+
+
+def survival_by_arm(law: "Law", x: Array) -> Array:
+    """``P(X > x)`` with one x an arm. A formula of its own broadcasts; of one that asks another law, the diagonal."""
+    found = getattr(type(law), "survival").formula(law, x)  # noqa: B009
+    return jnp.diagonal(found) if found.ndim > max(x.ndim, len(law.batch_shape)) else found
 
 
 def comparable(values: Shaped[Array, "..."], x: Any) -> tuple[Array, Array]:
@@ -24,11 +33,40 @@ def safe_log(x: Float[Array, "..."]) -> Float[Array, "..."]:
     return jnp.where(x > 0, jnp.log(jnp.where(x > 0, x, 1)), -jnp.inf)
 
 
+FORMULAS = ("survival", "cdf", "log_survival", "log_prob")
+
+
+def at_every_point(formula: Callable[[Any, Any], Array]) -> Callable[[Any, Any], Array]:
+    """The method that applies ``formula``, written for a single x, at every entry of an x of any shape."""
+
+    @functools.wraps(formula)
+    def method(self: Any, x: Any) -> Array:
+        at = functools.partial(formula, self)
+        if np.ndim(x) == 0:
+            return at(x)
+        for _ in range(np.ndim(x)):
+            at = jax.vmap(at)
+        return at(jnp.asarray(x))
+
+    vars(method)["formula"] = formula
+    return method
+
+
 class Law(eqx.Module):
     """A law for each arm. Every number is an array leaf: a scalar (the same for all arms) or one entry an arm.
 
     Leading axes of the leaves are for ``jax.vmap``; the last axis is the arms.
+
+    ``survival``, ``cdf``, ``log_survival`` and ``log_prob`` take an x of any shape [...] and give [..., K] for a law
+    with K arms, [...] for one without: every arm at every x, also where there happen to be K of them. A law writes them
+    as formulas of a single x, for all its arms at once.
     """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for name in FORMULAS:
+            if name in vars(cls) and not hasattr(getattr(cls, name), "formula"):
+                setattr(cls, name, at_every_point(getattr(cls, name)))
 
     mean: eqx.AbstractVar[Float[Array, "*K"]]
 
@@ -59,6 +97,32 @@ class Law(eqx.Module):
     def log_survival(self, x: Any) -> Float[Array, "*K"]:
         """``log P(X > x)``, arm by arm."""
         return safe_log(self.survival(x))
+
+    def sample(self, key: Any, shape: int | tuple[int, ...] = ()) -> Shaped[Array, "..."]:
+        """Independent draws, ``[*shape, K]`` for a law with K arms and ``[*shape]`` for one without.
+
+        Delays are int32, with ``jaxbandit.NEVER`` for a reward that never arrives.
+
+        Args:
+            key: a key of ``jax.random``, typed or raw, or a whole number below 2^32.
+            shape: how many draws of each arm.
+
+        Raises:
+            TypeError, ValueError: as for the key of ``simulate``.
+            ValueError: a law with leading axes; use ``jax.vmap``.
+        """
+        arms = self.batch_shape
+        if len(arms) > 1:
+            raise ValueError(f"sample: the law has shape {arms}; use jax.vmap over its leading axes")
+        shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        key = jax.random.wrap_key_data(_keys.words(key), impl="threefry2x32")
+        u = _keys.to_uniform(jax.random.bits(key, (*shape, *arms), jnp.uint32))
+        draw, arm = self.sampler(), jnp.zeros((), jnp.int32)
+        if arms:
+            draw, arm = jax.vmap(draw), jnp.arange(*arms, dtype=jnp.int32)
+        for _ in shape:
+            draw = jax.vmap(draw, (0, None))
+        return draw(u, arm)
 
     def sampler(self) -> Callable[[Float[Array, ""], Int[Array, ""]], Shaped[Array, ""]]:
         """A function ``(u, arm) -> X`` that draws for one arm; what does not depend on the draw is computed once."""

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Int, Shaped
 from jaxbandit import _checks
 from jaxbandit._arms import pick
 from jaxbandit._checks import NEVER
-from jaxbandit.laws.base import DelayLaw, Law, RewardLaw, safe_log
+from jaxbandit.laws.base import DelayLaw, Law, RewardLaw, safe_log, survival_by_arm
 from jaxbandit.laws.rounding import with_never
 from jaxbandit.laws.tables import sums_to_one
 
@@ -55,7 +55,7 @@ class PerArm(DelayLaw, RewardLaw):
         return self._by_arm(lambda law, _: law.mean, 0)
 
     def survival(self, x: Any) -> Float[Array, "*K"]:
-        return self._by_arm(lambda law, x: law.survival(x), x)
+        return self._by_arm(lambda law, x: survival_by_arm(law, jnp.asarray(x)), x)
 
     def isf(self, u: Float[Array, "..."]) -> Shaped[Array, "*K"]:
         return self._by_arm(lambda law, u: law.isf(u), u)
@@ -107,7 +107,7 @@ class Lossy(DelayLaw):
         return jnp.where(self.loss > 0, jnp.inf, self.delay.mean)
 
     def survival(self, x: Any) -> Float[Array, "*K"]:
-        return self.loss + (1 - self.loss) * self.delay.survival(x)
+        return self.loss + (1 - self.loss) * survival_by_arm(self.delay, jnp.asarray(x))
 
     def cdf(self, x: Any) -> Float[Array, "*K"]:
         return (1 - self.loss) * self.delay.cdf(x)
@@ -177,7 +177,7 @@ class Mixture(DelayLaw):
         return [(self.weights[..., j], law) for j, law in enumerate(self.laws)]
 
     def survival(self, x: Any) -> Float[Array, "*K"]:
-        terms = [w * law.survival(x) for w, law in self._parts()]
+        terms = [w * survival_by_arm(law, jnp.asarray(x)) for w, law in self._parts()]
         return sum(terms[1:], terms[0])
 
     def cdf(self, x: Any) -> Float[Array, "*K"]:
@@ -193,7 +193,7 @@ class Mixture(DelayLaw):
         def halve(_: Any, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
             low, high = bounds
             middle = low + (high - low) // 2
-            beyond = self.survival(middle) >= u
+            beyond = survival_by_arm(self, middle) >= u
             return jnp.where(beyond & (low < high), middle + 1, low), jnp.where(beyond, high, middle)
 
         return jax.lax.fori_loop(0, NEVER.bit_length(), halve, (low, high))[1]

@@ -33,6 +33,12 @@ def at(function, points) -> np.ndarray:
     return np.broadcast_to(values.reshape(len(points), -1), (len(points), NUM_ARMS))
 
 
+def by_arm(law, x) -> np.ndarray:
+    """``P(D > x)`` with one x an arm."""
+    values = np.asarray(law.survival(x), float)
+    return np.diagonal(values) if law.batch_shape else values
+
+
 def cast(law, dtype):
     """``law`` with its floats in another precision."""
     return jax.tree.map(lambda x: x.astype(dtype) if jnp.issubdtype(x.dtype, jnp.floating) else x, law)
@@ -78,8 +84,8 @@ def test_the_inverse_survival_function_inverts(law):
     for u in (1.0, 0.9, 0.37, 1e-2, 1e-4, 1e-7, 1e-9):
         m = np.broadcast_to(np.asarray(law.isf(jnp.asarray(u))), (NUM_ARMS,))
         finite = m < jb.NEVER
-        at = np.broadcast_to(np.asarray(law.survival(m), float), (NUM_ARMS,))
-        before = np.broadcast_to(np.asarray(law.survival(np.maximum(m - 1, 0)), float), (NUM_ARMS,))
+        at = np.broadcast_to(by_arm(law, m), (NUM_ARMS,))
+        before = np.broadcast_to(by_arm(law, np.maximum(m - 1, 0)), (NUM_ARMS,))
         assert (at[finite] <= u * (1 + 1e-4)).all()
         assert ((before >= u * (1 - 1e-4)) | (m == 0))[finite].all()
 
@@ -282,3 +288,49 @@ def test_numbers_out_of_range_are_refused(make, message):
 def test_what_is_not_a_number_or_a_law_is_refused(make, message):
     with refused(TypeError, message):
         make()
+
+
+@each(REWARDS | DELAYS | {"one": jb.Pareto(0.5), "one row": jb.Empirical([0, 3], [0.2, 0.8])}, "law")
+@pytest.mark.parametrize("method", ["survival", "cdf", "log_survival", "log_prob"])
+def test_every_arm_is_evaluated_at_every_x(law, method):
+    """x of shape [...] gives [..., K], also where there are K of them."""
+    function = getattr(law, method)
+    for x in (np.arange(5), np.arange(NUM_ARMS), np.arange(10).reshape(2, 5), np.zeros((0,), int)):
+        values = function(x)
+        assert values.shape == (*x.shape, *law.batch_shape)
+        apart = [function(point) for point in x.ravel().tolist()]
+        if apart:
+            flat = np.reshape(values, (len(apart), -1))  # a vector unit may round otherwise
+            np.testing.assert_allclose(flat, np.reshape(apart, (len(apart), -1)), rtol=1e-5, atol=1e-6)
+
+
+class Nested(jb.Pareto):
+    """A law of one's own, whose formula asks another law."""
+
+    def survival(self, x):
+        return super().survival(x + 1)
+
+
+def test_a_law_of_ones_own_obeys_the_rule_also_within_others():
+    law = Nested([0.3, 1.0])
+    assert law.survival(jnp.arange(7)).shape == (7, 2)
+    np.testing.assert_array_equal(law.survival(jnp.arange(7)), jb.Pareto([0.3, 1.0]).survival(jnp.arange(1, 8)))
+    mixture = jb.Mixture([law, jb.Constant(3)], [0.5, 0.5])
+    u = jnp.asarray(0.4)
+    for m, i in zip(mixture.isf(u).tolist(), range(2), strict=True):
+        assert mixture.survival(m)[i] < u <= mixture.survival(m - 1)[i]
+
+
+@each(REWARDS | DELAYS | {"one": jb.Pareto(0.5)}, "law")
+def test_samples_follow_the_law(law):
+    """Within 5 standard errors, at every point and for every arm."""
+    sample = np.asarray(law.sample(7, (100, 100)))
+    assert sample.shape == (100, 100, *law.batch_shape)
+    assert sample.dtype == law.isf(jnp.asarray(0.5)).dtype
+    sample = sample.reshape(10_000, -1)
+    for x in (0, 1, 3, 10, 200) if sample.dtype == np.int32 else (0.0, 0.25, 0.45, 0.7):
+        expected = np.broadcast_to(np.asarray(law.survival(x), float), sample.shape[1:])
+        for arm, probability in enumerate(expected):
+            assert within_5_sigma(sample[:, arm] > x, probability), (x, arm)
+    assert law.sample(7).shape == law.batch_shape
+    np.testing.assert_array_equal(law.sample(7, 4), law.sample(jax.random.key(7), (4,)))
