@@ -15,7 +15,7 @@ _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
 
 
-def threefry(key: Words, high: Array, low: Array) -> tuple[UInt32[Array, ""], UInt32[Array, ""]]:
+def threefry(key: Words, high: Array, low: Array) -> tuple[UInt32[Array, "..."], UInt32[Array, "..."]]:
     """Threefry-2x32 with 20 rounds of the counter (high, low), written out so that XLA can fuse it into a step."""
     schedule = (key[0], key[1], key[0] ^ key[1] ^ jnp.uint32(_PARITY))
     a, b = high.astype(jnp.uint32) + schedule[0], low.astype(jnp.uint32) + schedule[1]

@@ -47,11 +47,29 @@ POLICIES: dict[str, jb.Policy] = {
     "DKLUCB": jb.DKLUCB(window=20, cdf=jb.Pareto(0.7)),
     "Discarding": jb.Discarding(window=15),
     "DelayedUCB1": jb.DelayedUCB1(),
+    "KLUCB": jb.KLUCB(),
+    "DelayedKLUCB": jb.DelayedKLUCB(c=1.0),
+    "Thompson": jb.Thompson(),
+    "DelayedThompson": jb.DelayedThompson(successes=0.5, failures=0.5),
+    "CorrectedThompson": jb.CorrectedThompson(cdf=jb.Pareto(0.7), window=20),
+    "CorrectedThompson uncensored": jb.CorrectedThompson(cdf=jb.Geometric(8.0), window=None),
+    "SuccessiveElimination": jb.SuccessiveElimination(),
+    "OTFLinUCB": jb.OTFLinUCB(window=20),
+    "ODAAF": jb.ODAAF(expected_delay=0.0),
+    "Batched": jb.Batched(jb.DUCB(window=20, cdf=jb.Pareto(0.7)), period=7),
+    "Windowed": jb.Windowed(jb.DelayedUCB1(), window=15),
     "Uniform": jb.Uniform(),
     "Softmax": jb.Softmax(jb.PatientBandits(0.3), temperature=0.1),
 }
 
-AT_RANDOM = {"Softmax"}
+BY_ARM: dict[str, jb.Policy] = {
+    "DUCB by arm": jb.DUCB(window=20, cdf=jb.Pareto([0.7, 0.3, 2.0])),
+    "DKLUCB by arm": jb.DKLUCB(window=None, cdf=DELAYS["PerArm"]),
+    "CorrectedThompson by arm": jb.CorrectedThompson(cdf=jb.Pareto([0.7, 0.3, 2.0]), window=20),
+}
+"""Policies that are told something of each of the ``NUM_ARMS`` arms."""
+
+AT_RANDOM = {"Softmax", "Thompson", "DelayedThompson", "CorrectedThompson", "CorrectedThompson uncensored"}
 """Policies that draw their choices: arms in another order, or ties, are not settled by a rule."""
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import numpy as np
+from scipy.special import ndtri
 
 
 class History:
@@ -98,11 +99,16 @@ def adapt_patient_bandits(c: float, alpha_min: float, mean_min: float, lcb_scale
     return index
 
 
-def _effective(h: History, i: int, window: float, cdf: Callable[[np.ndarray], np.ndarray]) -> float:
-    return float(np.sum(cdf(np.minimum(h.t - h.pulls_of(i), window))))
+Belief = Callable[[np.ndarray], np.ndarray] | list[Callable[[np.ndarray], np.ndarray]]
+"""A distribution function for all arms, or one an arm."""
 
 
-def ducb(window: int | None, cdf: Callable[[np.ndarray], np.ndarray], warmup: str = "arms") -> Index:
+def _effective(h: History, i: int, window: float, cdf: Belief) -> float:
+    own = cdf[i] if isinstance(cdf, list) else cdf
+    return float(np.sum(own(np.minimum(h.t - h.pulls_of(i), window))))
+
+
+def ducb(window: int | None, cdf: Belief, warmup: str = "arms") -> Index:
     m = np.inf if window is None else window
 
     def index(h: History, i: int) -> float:
@@ -114,7 +120,7 @@ def ducb(window: int | None, cdf: Callable[[np.ndarray], np.ndarray], warmup: st
     return index
 
 
-def dkl_ucb(window: int | None, cdf: Callable[[np.ndarray], np.ndarray], warmup: str = "arms") -> Index:
+def dkl_ucb(window: int | None, cdf: Belief, warmup: str = "arms") -> Index:
     m = np.inf if window is None else window
 
     def index(h: History, i: int) -> float:
@@ -157,3 +163,188 @@ def delayed_ucb1(h: History, i: int) -> float:
 
 def uniform(h: History, i: int) -> float:
     return 0.0
+
+
+def settled(h: History, i: int) -> tuple[int, float]:
+    """How many of the arm's pulls have settled, and their rewards."""
+    s = h.pulls_of(i)
+    return int(np.sum(h.delays[s - 1, i] <= h.t - s)), h.seen(i)
+
+
+def bernoulli_kl(p: float, q: float) -> float:
+    zero = 0.0 if p == 0 else p * np.log(p / q)
+    return zero if p == 1 else zero + (1 - p) * np.log((1 - p) / (1 - q))
+
+
+def bernoulli_upper(mean: float, budget: float) -> float:
+    """The largest q with ``kl(mean, q) <= budget``, by bisection."""
+    if mean >= 1:
+        return 1.0
+    low, high = mean, 1.0
+    for _ in range(100):
+        middle = (low + high) / 2
+        fits = middle < 1 and bernoulli_kl(mean, middle) <= budget
+        low, high = (middle, high) if fits else (low, middle)
+    return low
+
+
+def _klucb(h: History, n: int, rewards: float, c: float) -> float:
+    if n == 0:
+        return np.inf
+    return bernoulli_upper(rewards / n, (np.log(h.t) + c * np.log(max(np.log(h.t), 1))) / n)
+
+
+def klucb(c: float = 0.0) -> Index:
+    return lambda h, i: _klucb(h, h.count(i), h.seen(i), c)
+
+
+def delayed_klucb(c: float = 0.0) -> Index:
+    return lambda h, i: _klucb(h, *settled(h, i), c)
+
+
+def successive_elimination() -> Index:
+    out: set[int] = set()
+
+    def index(h: History, i: int) -> float:
+        if h.t == 1:
+            out.clear()
+        if i == 0:
+            active = {j: settled(h, j) for j in range(h.num_arms) if j not in out}
+            bounds = {j: (r / n, np.sqrt(2 * np.log(h.horizon) / n)) for j, (n, r) in active.items() if n > 0}
+            best = max((mean - width for mean, width in bounds.values()), default=-np.inf)
+            out.update(j for j, (mean, width) in bounds.items() if mean + width < best)
+        return -np.inf if i in out else 0.0
+
+    return index
+
+
+def otf_lin_ucb(window: int, ridge: float = 1.0, delta: float = 0.1) -> Index:
+    def index(h: History, i: int) -> float:
+        k = h.num_arms
+        v = [ridge + h.count(j) for j in range(k)]
+        bias = sum(1 / np.sqrt(v[arm]) for arm in h.arms[-window:])
+        volume = np.log((k * ridge + h.t) / (k * ridge))
+        f = np.sqrt(ridge) + np.sqrt(2 * np.log(1 / delta) + k * volume)
+        return h.seen(i, age=window) / v[i] + (2 * f + bias) / np.sqrt(v[i])
+
+    return index
+
+
+def odaaf_target(phase: int, horizon: int, expected: float) -> int:
+    gap = 2.0**-phase
+    log = max(np.log(horizon * gap**2), 0)
+    root = np.sqrt(2 * log) + np.sqrt(2 * log + 8 / 3 * gap * log + 6 * gap * phase * expected)
+    return max(int(np.ceil(root**2 / gap**2)), 1)
+
+
+def _odaaf(h: History, expected: float):
+    """The program of ODAAF: yields an arm, is sent the sum of what arrives after it."""
+    k, active, phase = h.num_arms, list(range(h.num_arms)), 1
+    own, x, before = [0] * k, [0.0] * k, 0
+    last = -1
+    while phase == 1 or h.horizon * 4.0**-phase > np.e:
+        target = odaaf_target(phase, h.horizon, expected)
+        waiting = [last] if last in active and own[last] < target else []
+        while any(own[j] < target for j in active):
+            if not waiting:
+                waiting = [min((j for j in active if own[j] < target), key=lambda j: (h.count(j), j))]
+            last = waiting.pop()
+            while own[last] < target:
+                x[last] += yield last
+                own[last] += 1
+        means = {j: x[j] / own[j] for j in active}
+        active = [j for j in active if not means[j] + 2.0**-phase < max(means.values())]
+        phase += 1
+        if h.horizon * 4.0**-phase > np.e:
+            if last not in active and target > before:
+                last = min(active, key=lambda j: (h.count(j), j))
+            for _ in range(target - before):
+                yield last
+        before = target
+    while True:
+        yield min(active, key=lambda j: (-x[j] / own[j], h.count(j), j))
+
+
+def odaaf(expected: float) -> Index:
+    now: dict = {}
+
+    def index(h: History, i: int) -> float:
+        if i == 0 and h.t == 1:
+            now["program"] = _odaaf(h, expected)
+            now["arm"] = next(now["program"])
+        elif i == 0:
+            s = np.arange(1, h.t)
+            arms = np.array(h.arms)
+            delays = np.maximum(h.delays[s - 1, arms], 1)
+            now["arm"] = now["program"].send(float(np.sum(h.rewards[s - 1, arms] * (s + delays == h.t))))
+        return float(i == now["arm"])
+
+    return index
+
+
+def beta_draw(a: float, b: float, uniforms: np.ndarray) -> float:
+    """``X / (X + Y)`` of two gammas by Marsaglia and Tsang's rejection, from a row of three uniforms a proposal; the
+    last row is for the powers of shapes below 1."""
+
+    def gamma(shape: float, u: float) -> tuple[float, float]:
+        d = shape - 1 / 3
+        x = ndtri(u)
+        v = (1 + x / np.sqrt(9 * d)) ** 3
+        return (d * v, x**2 / 2 + d - d * v + d * np.log(v)) if v > 0 else (d, -np.inf)
+
+    x = y = 0.5
+    for first, second, third in uniforms[:-1]:
+        x, log_x = gamma(a + (a < 1), first)
+        y, log_y = gamma(b + (b < 1), second)
+        if np.log(third) < log_x + log_y:
+            break
+    x *= uniforms[-1][0] ** (1 / a) if a < 1 else 1
+    y *= uniforms[-1][1] ** (1 / b) if b < 1 else 1
+    return x / (x + y)
+
+
+Uniforms = Callable[[int, int], np.ndarray]
+"""Of a round and an arm: rows of three uniforms."""
+
+
+def thompson(uniforms: Uniforms, successes: float = 1.0, failures: float = 1.0) -> Index:
+    def index(h: History, i: int) -> float:
+        n, s = h.count(i), h.seen(i)
+        return beta_draw(successes + s, failures + max(n - s, 0), uniforms(h.t, i))
+
+    return index
+
+
+def delayed_thompson(uniforms: Uniforms, successes: float = 1.0, failures: float = 1.0) -> Index:
+    def index(h: History, i: int) -> float:
+        n, r = settled(h, i)
+        return beta_draw(successes + r, failures + n - r, uniforms(h.t, i))
+
+    return index
+
+
+def corrected_thompson(uniforms: Uniforms, window: int | None, cdf: Belief) -> Index:
+    m = np.inf if window is None else window
+
+    def index(h: History, i: int) -> float:
+        s = h.seen(i, age=m)
+        return beta_draw(1 + s, 1 + max(_effective(h, i, m, cdf) - s, 0), uniforms(h.t, i))
+
+    return index
+
+
+def windowed_ucb1(window: int) -> Index:
+    def index(h: History, i: int) -> float:
+        n = int(np.sum(h.t - h.pulls_of(i) >= window))
+        return np.inf if n == 0 else h.seen(i, age=window, old=window) / n + np.sqrt(2 * np.log(h.t) / n)
+
+    return index
+
+
+def batched(inner: Index, period: int) -> Index:
+    def index(h: History, i: int) -> float:
+        known = History(h.rewards, h.delays)
+        known.arms = h.arms[: (h.t - 1) // period * period]
+        return inner(known, i)
+
+    return index

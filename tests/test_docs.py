@@ -89,11 +89,23 @@ def test_the_policy_of_contributing_runs():
     assert abs(regret[1.0] - 200) < 5 * 0.8 * np.sqrt(500 / 4 / 40)  # arms at random: 250 pulls, binomial
 
 
+def test_the_policy_of_contributing_that_knows_delays_by_arm_learns_who_is_slow():
+    """Greedy play is right here: the rewards are not random, only late; the slow arm is the better one."""
+    space: dict = {}
+    exec(code_blocks("CONTRIBUTING.md")[1], space)
+    problem = jb.Instance(jb.Deterministic([0.5, 0.9]), jb.Geometric([1.0, 200.0]))
+    told, not_told = (
+        jb.simulate_batch(0, problem, space["Greedy"](law), horizon=500, seeds=20).regret[:, -1].mean()
+        for law in (problem.delay, jb.NoDelay())
+    )
+    assert told < 0.5 * not_told
+
+
 def test_the_delay_law_of_contributing_is_one():
     if jax.config.jax_numpy_dtype_promotion == "strict":
         pytest.skip("the example leaves the types of a user's own numbers to JAX")
     space: dict = {}
-    exec(code_blocks("CONTRIBUTING.md")[1], space)
+    exec(code_blocks("CONTRIBUTING.md")[2], space)
     law = space["Batched"](jnp.array([1.0, 7.0]))
     u = jnp.linspace(1e-3, 1, 1000)
     draws = np.asarray(jax.vmap(law.sampler(), (0, None))(u, jnp.int32(1)))

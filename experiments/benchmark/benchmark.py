@@ -86,11 +86,12 @@ def against_peers(num_arms: int, runs: int, repetitions: int) -> Timings:
 
 
 def policies_and_horizons(quick: bool, repetitions: int) -> Timings:
-    believed = jb.Pareto(tail_index=BELIEVED_DELAY)
+    believed, by_arm = jb.Pareto(tail_index=BELIEVED_DELAY), jb.Pareto(tail_index=[1.0, BELIEVED_DELAY])
     patient, adaptive = jb.PatientBandits(ALPHA), jb.AdaptPatientBandits(c=1.0, alpha_min=0.2, mean_min=0.3)
     cases: list[tuple[str, jb.Policy, int, int]] = [
         ("PatientBandits, T = 3000", patient, 3000, 16_384),
         ("D-UCB m = 200, T = 3000", jb.DUCB(200, believed), 3000, 8192),
+        ("D-UCB m = 200, laws by arm, T = 3000", jb.DUCB(200, by_arm), 3000, 8192),
         ("DKL-UCB m = 200, T = 3000", jb.DKLUCB(200, believed), 3000, 8192),
         ("PatientBandits, T = 10000", patient, 10_000, 8192),
         ("D-UCB uncensored, T = 10000", jb.DUCB(None, believed), 10_000, 1024),
@@ -101,7 +102,7 @@ def policies_and_horizons(quick: bool, repetitions: int) -> Timings:
         ("AdaptPatientBandits, T = 1000000", adaptive, 1_000_000, 64),
     ]
     if quick:
-        cases = [(name, policy, horizon, max(runs // 8, 8)) for name, policy, horizon, runs in cases[:6]]
+        cases = [(name, policy, horizon, max(runs // 8, 8)) for name, policy, horizon, runs in cases[:7]]
     two = instance(2)
     programs = {name: (engine(policy, two, horizon, runs), horizon * runs) for name, policy, horizon, runs in cases}
     return time_all(programs, repetitions)
@@ -204,6 +205,7 @@ def ratios(ns: Mapping[str, float], extra: Mapping[str, float]) -> list[Claim]:
         (patient(300000), patient(3000), 2),
         ("D-UCB m = 200, T = 3000", patient(3000), 3),
         ("D-UCB uncensored, T = 10000", patient(10000), 8),
+        ("D-UCB m = 200, laws by arm, T = 3000", "D-UCB m = 200, T = 3000", 1.5),
         ("DKL-UCB m = 200, T = 3000", "D-UCB m = 200, T = 3000", 3),
         ("AdaptPatientBandits, T = 100000", patient(100000), 5),
         ("AdaptPatientBandits, T = 1000000", "AdaptPatientBandits, T = 10000", 2),

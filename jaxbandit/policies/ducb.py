@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, Int
 from jaxbandit import _checks
 from jaxbandit._checks import NEVER
 from jaxbandit.laws.base import DelayLaw
+from jaxbandit.laws.combined import all_of, one_for_all
 from jaxbandit.policies.base import ArmStatistics, Policy, check_single, where_pulled
 from jaxbandit.policies.effective import EffectivePulls
 from jaxbandit.policies.observations import Conversions
@@ -20,15 +21,58 @@ Warmup = Literal["arms", "window"]
 
 
 class CorrectedState(NamedTuple):
+    """Pulls, conversions with a delay of the window or less, and effective pulls."""
+
     arms: ArmStatistics
     effective: EffectivePulls
+
+    @classmethod
+    def empty(cls, num_arms: int, horizon: int, *, censored: bool) -> "CorrectedState":
+        return cls(ArmStatistics.empty(num_arms), EffectivePulls.empty(num_arms, horizon, censored=censored))
+
+    def observe(
+        self, t: Int[Array, ""], arm: Int[Array, ""], observation: Conversions, window: Int[Array, ""], law: DelayLaw
+    ) -> "CorrectedState":
+        return CorrectedState(
+            arms=self.arms.observe(arm, observation.rewards),
+            effective=self.effective.observe(t, arm, window, law),
+        )
+
+
+def window_or_none(name: str, window: Any) -> Int[Array, ""] | None:
+    mend = "give a number of rounds, or None for the uncensored version"
+    return None if window is None else _checks.integers(f"{name}: window", window, 1, NEVER, mend)
+
+
+def window_or_never(window: Int[Array, ""] | None) -> Int[Array, ""]:
+    return jnp.asarray(NEVER, jnp.int32) if window is None else window
+
+
+def delay_law(name: str, cdf: Any) -> DelayLaw:
+    """The law to be believed in. Equal laws for all arms are one, and give its bits."""
+    if not all_of(DelayLaw, cdf):
+        raise TypeError(f"{name}: cdf must be a delay law such as Pareto(0.7), got {cdf!r}")
+    return one_for_all(cdf)
+
+
+def check_arms(name: str, cdf: DelayLaw, num_arms: int) -> None:
+    """Refuse a belief about other arms than there are.
+
+    Raises:
+        ValueError: it is one.
+    """
+    if cdf.batch_shape not in ((), (num_arms,)):
+        raise ValueError(
+            f"{name}: cdf has laws of shape {cdf.batch_shape}, but there are {num_arms} arms; "
+            "give one law for all arms, or one an arm"
+        )
 
 
 class DelayCorrected(Policy):
     """What D-UCB and DKL-UCB share; they differ in ``index``.
 
     S are the conversions with a delay of ``window`` rounds or less, and Ñ the effective pulls, ``Ñ_i(t) = sum over
-    s <= t-1 with a_s = i of τ(min(t-s, window))``.
+    s <= t-1 with a_s = i of τ_i(min(t-s, window))``.
     """
 
     window: Int[Array, ""] | None
@@ -37,11 +81,8 @@ class DelayCorrected(Policy):
 
     def __init__(self, window: Any, cdf: DelayLaw, warmup: Warmup = "arms"):
         name = type(self).__name__
-        mend = "give a number of rounds, or None for the uncensored version"
-        self.window = None if window is None else _checks.integers(f"{name}: window", window, 1, NEVER, mend)
-        if not isinstance(cdf, DelayLaw):
-            raise TypeError(f"{name}: cdf must be a delay law such as Pareto(0.7), got {cdf!r}")
-        self.cdf = cdf
+        self.window = window_or_none(name, window)
+        self.cdf = delay_law(name, cdf)
         if warmup not in ("arms", "window"):
             raise ValueError(f"{name}: warmup must be 'arms' or 'window', got {warmup!r}")
         if warmup == "window" and window is None:
@@ -58,41 +99,29 @@ class DelayCorrected(Policy):
     ) -> Float[Array, " K"]:
         """The index of arms with ``effective`` > 0."""
 
-    @property
-    def _window(self) -> Int[Array, ""]:
-        return jnp.asarray(NEVER, jnp.int32) if self.window is None else self.window
-
     def init(self, num_arms: int, horizon: int) -> CorrectedState:
         check_single(self)
-        if self.cdf.batch_shape != ():
-            raise ValueError(
-                f"{type(self).__name__}: cdf must be one law for all arms, got laws of shape {self.cdf.batch_shape}; "
-                "give it a single number"
-            )
-        effective = EffectivePulls.empty(num_arms, horizon, censored=self.window is not None)
-        return CorrectedState(ArmStatistics.empty(num_arms), effective)
+        check_arms(type(self).__name__, self.cdf, num_arms)
+        return CorrectedState.empty(num_arms, horizon, censored=self.window is not None)
 
     def scores(self, state: CorrectedState, t: Int[Array, ""], key: Array) -> Float[Array, " K"]:
         pulls, rewards = state.arms.pulls, state.arms.rewards
-        effective = state.effective.at(t, self._window, self.cdf.cdf)
+        effective = state.effective.at(t, window_or_never(self.window), self.cdf)
         safe = jnp.where(effective > 0, effective, 1)
         log_t = jnp.log(t.astype(rewards.dtype))
         index = self.index(rewards, safe, pulls.astype(rewards.dtype), log_t)
         index = where_pulled(effective, index)
         if self.warmup == "arms":
             return index
-        return jnp.where(t <= self._window + pulls.shape[0], jnp.inf, index)
+        return jnp.where(t <= window_or_never(self.window) + pulls.shape[0], jnp.inf, index)
 
     def update(
         self, state: CorrectedState, t: Int[Array, ""], arm: Int[Array, ""], observation: Conversions
     ) -> CorrectedState:
-        return CorrectedState(
-            arms=state.arms.observe(arm, observation.rewards),
-            effective=state.effective.observe(t, arm, self._window, self.cdf.cdf),
-        )
+        return state.observe(t, arm, observation, window_or_never(self.window), self.cdf)
 
     def wait(self, delay: Int[Array, ""]) -> Int[Array, ""]:
-        return jnp.where(delay <= self._window, delay, NEVER)
+        return jnp.where(delay <= window_or_never(self.window), delay, NEVER)
 
 
 class DUCB(DelayCorrected):
@@ -100,13 +129,13 @@ class DUCB(DelayCorrected):
 
     Args:
         window: the threshold m: conversions with a longer delay are not counted. ``None``: the uncensored version.
-        cdf: the delay law the policy believes in, one for all arms.
+        cdf: the delay law τ the policy believes in: one for all arms, or one an arm (``PerArm`` too).
         warmup: ``"arms"``: round-robin for t <= K, as in 2017; ``"window"``: for t <= m + K, as in Section 8.2 of
             Manegueu, Vernade, Carpentier and Valko (2020).
 
     Raises:
         TypeError: a window that is not a whole number, a ``cdf`` that is not a delay law.
-        ValueError: a window < 1, an unknown warm-up, ``cdf`` with one law for each arm.
+        ValueError: a window < 1, an unknown warm-up, ``cdf`` with laws for another number of arms.
     """
 
     def __init__(self, window: Any, cdf: DelayLaw, warmup: Warmup = "arms"):

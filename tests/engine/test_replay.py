@@ -1,14 +1,18 @@
 """Policies pull the arms that independent implementations pull."""
 
+import functools
 import json
 from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import jaxbandit as jb
+from jaxbandit.engine import tape
+from jaxbandit.policies import beta
 from tests import reference
 from tests.examples import refused
 
@@ -52,6 +56,20 @@ def pareto(tail_index: float):
     return lambda m: np.where(m >= 1, 1 - np.maximum(m, 1.0) ** -tail_index, 0.0)
 
 
+@functools.cache
+def uniforms_of_round(t: int, dtype: str) -> np.ndarray:
+    """What a draw in round t is made from, [arms, proposals, 3]: both sides are given the same."""
+    words = beta.words(tape.policy_key(jnp.zeros(2, jnp.uint32), jnp.int32(t)))
+    arms, proposals = jnp.arange(5, dtype=jnp.int32), jnp.arange(beta.PROPOSALS + 1, dtype=jnp.int32)
+    of_all = jax.jit(jax.vmap(beta.uniforms, (None, 0, None), 1))(words, proposals, arms)
+    assert of_all[0].dtype == dtype
+    return np.stack([np.asarray(u, float) for u in of_all], axis=-1)
+
+
+def uniforms(t: int, arm: int) -> np.ndarray:
+    return uniforms_of_round(t, str(jnp.result_type(float)))[arm]
+
+
 PAIRS = {
     "UCB1": (jb.UCB1, reference.ucb1),
     "PatientBandits": (lambda: jb.PatientBandits(0.2, 0.3, 1.5), reference.patient_bandits(0.2, 0.3, 1.5)),
@@ -68,7 +86,52 @@ PAIRS = {
     "Discarding": (lambda: jb.Discarding(6), reference.discarding(6)),
     "DelayedUCB1": (jb.DelayedUCB1, reference.delayed_ucb1),
     "Uniform": (jb.Uniform, reference.uniform),
+    "KLUCB": (jb.KLUCB, reference.klucb()),
+    "DelayedKLUCB": (lambda: jb.DelayedKLUCB(3), reference.delayed_klucb(3)),
+    "SuccessiveElimination": (jb.SuccessiveElimination, reference.successive_elimination()),
+    "OTFLinUCB": (lambda: jb.OTFLinUCB(6, 0.5, 0.2), reference.otf_lin_ucb(6, 0.5, 0.2)),
+    "ODAAF": (lambda: jb.ODAAF(0.0), reference.odaaf(0.0)),
+    "ODAAF told of delays": (lambda: jb.ODAAF(2.5), reference.odaaf(2.5)),
+    "Windowed": (lambda: jb.Windowed(jb.DelayedUCB1(), 6), reference.windowed_ucb1(6)),
+    "Batched": (lambda: jb.Batched(jb.UCB1(), 7), reference.batched(reference.ucb1, 7)),
+    "Batched DUCB": (
+        lambda: jb.Batched(jb.DUCB(40, jb.Pareto(0.7)), 20),
+        reference.batched(reference.ducb(40, pareto(0.7)), 20),
+    ),
+    "Thompson": (jb.Thompson, reference.thompson(uniforms)),
+    "Thompson, other prior": (lambda: jb.Thompson(0.2, 3.0), reference.thompson(uniforms, 0.2, 3.0)),
+    "DelayedThompson": (lambda: jb.DelayedThompson(0.5, 0.5), reference.delayed_thompson(uniforms, 0.5, 0.5)),
+    "CorrectedThompson": (
+        lambda: jb.CorrectedThompson(jb.Pareto(0.7), 9),
+        reference.corrected_thompson(uniforms, 9, pareto(0.7)),
+    ),
 }
+
+
+TAILS = (0.7, 0.3, 2.0, 0.5, 1.2)
+BY_ARM = {
+    "DUCB by arm": (lambda law: jb.DUCB(7, law), lambda cdfs: reference.ducb(7, cdfs)),
+    "DUCB uncensored by arm": (lambda law: jb.DUCB(None, law), lambda cdfs: reference.ducb(None, cdfs)),
+    "CorrectedThompson by arm": (
+        lambda law: jb.CorrectedThompson(law, None),
+        lambda cdfs: reference.corrected_thompson(uniforms, None, cdfs),
+    ),
+    "DKLUCB by arm": (lambda law: jb.DKLUCB(40, law), lambda cdfs: reference.dkl_ucb(40, cdfs)),
+}
+"""Policies that are told the delays of each arm."""
+
+
+def pair(name: str, num_arms: int):
+    """The policy, and its index in plain NumPy."""
+    if name in BY_ARM:
+        policy, index = BY_ARM[name]
+        return policy(jb.Pareto(TAILS[:num_arms])), index([pareto(tail) for tail in TAILS[:num_arms]])
+    make, index = PAIRS[name]
+    return make(), index
+
+
+SINGLE_TOO = (*BY_ARM, *list(PAIRS)[list(PAIRS).index("KLUCB") :])
+"""Policies that are compared in single precision as well: there a tie may be decided by a rounding error."""
 
 
 def tables(kind: str, num_arms: int, horizon: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -96,13 +159,16 @@ KINDS = ("random", "no delay", "all zero", "all one", "never", "graded rewards")
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", PAIRS)
-def test_the_arms_of_the_plain_reference_are_pulled(name: str, kind: str):
-    make, index = PAIRS[name]
-    with jax.enable_x64(True):
+@pytest.mark.parametrize("name", [*PAIRS, *BY_ARM])
+@pytest.mark.parametrize("x64", [True, False])
+def test_the_arms_of_the_plain_reference_are_pulled(name: str, kind: str, x64: bool):
+    if not x64 and name not in SINGLE_TOO:
+        pytest.skip("compared in double precision")
+    with jax.enable_x64(x64):
         for num_arms, horizon in ((1, 12), (2, 150), (3, 100), (5, 100), (5, 3)):
             rewards, delays = tables(kind, num_arms, horizon, seed=num_arms + horizon)
-            trace = jb.replay(rewards, delays, make())
+            policy, index = pair(name, num_arms)
+            trace = jb.replay(rewards, delays, policy)
             np.testing.assert_array_equal(trace.arms, reference.play(index, rewards, delays))
 
 

@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -27,7 +28,7 @@ def effective(arms, law: jb.DelayLaw, window, *, censored: bool):
     """Ñ at the start of every round."""
 
     def step(pulls, t):
-        return pulls.observe(t, arms[t - 1], window, law.cdf), pulls.at(t, window, law.cdf)
+        return pulls.observe(t, arms[t - 1], window, law), pulls.at(t, window, law)
 
     start = EffectivePulls.empty(3, len(arms), censored=censored)
     return jax.lax.scan(step, start, jnp.arange(1, len(arms) + 1, dtype=jnp.int32))[1]
@@ -36,9 +37,10 @@ def effective(arms, law: jb.DelayLaw, window, *, censored: bool):
 def defined(arms, law: jb.DelayLaw, window: int | None) -> np.ndarray:
     ages = np.arange(1, len(arms))
     ages = jnp.asarray(ages if window is None else np.minimum(ages, window), jnp.int32)
-    weights = np.asarray(jax.jit(lambda law, ages: law.cdf(ages))(law, ages), float)
-    weights = np.concatenate([[0.0], weights])
-    return np.stack([np.convolve(arms == arm, weights)[: len(arms)] for arm in range(3)], axis=1)
+    weights = np.asarray(jax.jit(lambda law, ages: jax.vmap(law.cdf)(ages))(law, ages), float)
+    weights = np.broadcast_to(weights.reshape(len(ages), -1), (len(ages), 3))
+    weights = np.concatenate([np.zeros((1, 3)), weights])
+    return np.stack([np.convolve(arms == arm, weights[:, arm])[: len(arms)] for arm in range(3)], axis=1)
 
 
 def arms() -> np.ndarray:
@@ -64,6 +66,43 @@ def test_effective_pulls_are_the_sum_that_defines_them(law, window):
     assert not np.asarray(found)[exact == 0].any()
 
 
+PER_ARM = {
+    "tail indexes": lambda: jb.Pareto([0.1, 0.7, 2.0]),
+    "families": lambda: jb.PerArm([jb.Constant(1500), jb.Pareto(0.1), jb.Lossy(jb.Geometric(100.0), 0.2)]),
+}
+
+
+@pytest.mark.parametrize("law", PER_ARM)
+@pytest.mark.parametrize("window", [None, 1, 8, 200])
+def test_with_a_law_an_arm_each_arm_has_the_sum_of_its_own(law, window):
+    pulled, believed = arms(), PER_ARM[law]()
+    threshold = jnp.asarray(NEVER if window is None else window, jnp.int32)
+    found = jax.jit(partial(effective, censored=window is not None))(jnp.asarray(pulled), believed, threshold)
+    exact = defined(pulled, believed, window)
+    eps = 16 * jnp.finfo(found.dtype).eps
+    np.testing.assert_allclose(found, exact, rtol=eps, atol=1e-4 * eps)
+    assert not np.asarray(found)[exact == 0].any()
+
+
+def test_equal_laws_for_all_arms_are_one_law():
+    one = jb.Lossy(jb.Mixture([jb.Pareto(0.7), jb.Empirical([1, 5], [0.5, 0.5])], [0.25, 0.75]), 0.2)
+    parts = [jb.Pareto([0.7] * 3), jb.Empirical([1, 5], [[0.5, 0.5]] * 3)]
+    several = jb.Lossy(jb.Mixture(parts, [[0.25, 0.75]] * 3), [0.2] * 3)
+    for cdf in (several, jb.PerArm([one] * 3)):
+        assert eqx.tree_equal(jb.DUCB(5, cdf).cdf, one)
+    assert jb.DUCB(5, jb.NoDelay(3)).cdf.batch_shape == ()
+    assert jb.DUCB(5, jb.Pareto([0.7, 0.7, 0.6])).cdf.batch_shape == (3,)
+
+
+@pytest.mark.parametrize("window", [None, 20])
+def test_ducb_with_equal_laws_an_arm_plays_as_with_one(window):
+    problem = jb.Instance(jb.Bernoulli([0.2, 0.5, 0.6]), jb.Pareto([0.3, 1.0, 2.5]))
+    laws = (jb.Pareto(0.7), jb.Pareto([0.7, 0.7, 0.7]), jb.PerArm([jb.Pareto(0.7)] * 3))
+    runs = [jb.simulate(0, problem, jb.DKLUCB(window, law), horizon=200) for law in laws]
+    for other in runs[1:]:
+        jax.tree.map(np.testing.assert_array_equal, other, runs[0])
+
+
 def test_laws_and_windows_can_be_batched():
     pulled = jnp.asarray(arms())
     laws = jb.Pareto(jnp.array([0.1, 0.7]))
@@ -81,7 +120,7 @@ def test_without_a_window_long_horizons_use_fourier_transforms():
 
     def transforms(horizon: int) -> int:
         start = jax.eval_shape(partial(EffectivePulls.empty, 2, horizon, censored=False))
-        observe = lambda pulls, t: pulls.observe(t, t * 0, jnp.asarray(NEVER, jnp.int32), jb.Pareto(0.7).cdf)  # noqa: E731
+        observe = lambda pulls, t: pulls.observe(t, t * 0, jnp.asarray(NEVER, jnp.int32), jb.Pareto(0.7))  # noqa: E731
         return jax.jit(observe).lower(start, jax.ShapeDtypeStruct((), jnp.int32)).as_text().count("stablehlo.fft")
 
     assert transforms(ERA) == 0

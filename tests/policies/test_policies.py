@@ -10,7 +10,7 @@ import jaxbandit as jb
 from jaxbandit._arms import one_hot
 from jaxbandit.engine.step import start_of, step
 from jaxbandit.policies.ducb import poisson_upper
-from tests.examples import AT_RANDOM, NUM_ARMS, POLICIES, each, instance, public, refused
+from tests.examples import AT_RANDOM, BY_ARM, NUM_ARMS, POLICIES, each, instance, public, refused
 
 HORIZON = 120
 
@@ -27,7 +27,7 @@ def test_every_public_policy_has_an_example():
     assert public(jb.Policy) == {type(policy).__name__ for policy in POLICIES.values()}
 
 
-@each(POLICIES, "policy")
+@each(POLICIES | BY_ARM, "policy")
 def test_no_policy_peeks(policy):
     """Other rewards and delays of pulls that cannot have been seen by round t change no arm up to round t."""
     rewards, delays = tables(0)
@@ -45,7 +45,7 @@ def test_no_policy_peeks(policy):
         np.testing.assert_array_equal(arms[:t], again[:t])
 
 
-@each({name: p for name, p in POLICIES.items() if p.observes is not jb.Feedback}, "policy")
+@each({name: p for name, p in (POLICIES | BY_ARM).items() if p.observes is not jb.Feedback}, "policy")
 def test_a_zero_never_announces_itself(policy):
     """Unless the policy is given feedback, the delay of a zero reward makes no difference, ever."""
     rewards, delays = tables(2)
@@ -95,7 +95,9 @@ class Watched(Wrapped):
 
     def diagnostics(self, state, t):
         scores = self.policy.scores(state[0], t, jax.random.key(0))
-        bad = jnp.isnan(scores).any() | jnp.isneginf(scores).any()
+        ruled_out = jnp.isneginf(scores)
+        eliminates = isinstance(self.policy, (jb.SuccessiveElimination, jb.ODAAF))
+        bad = jnp.isnan(scores).any() | (ruled_out.all() if eliminates else ruled_out.any())
         return self.policy.diagnostics(state[0], t) | {"bad": bad}
 
 
@@ -115,6 +117,9 @@ SILENCE_TELLS_AFTER = {
     "DUCB uncensored": NUM_ARMS,
     "DKLUCB": NUM_ARMS,
     "Discarding": 15 + NUM_ARMS,
+    "Windowed": 15,
+    "Batched": 7,  # until its first night
+    "ODAAF": 1,  # plays one arm after another, in blocks
 }
 """Policies that take it as evidence when a pull has been silent for a while, and the rounds before they can."""
 
@@ -122,7 +127,7 @@ SILENCE_TELLS_AFTER = {
 def assert_equally_often(arms: np.ndarray, rounds: int) -> None:
     pulls = np.cumsum(arms[:rounds, None] == np.arange(NUM_ARMS), axis=0)
     assert (pulls.max(axis=1) - pulls.min(axis=1) <= 1).all()
-    assert sorted(arms[:NUM_ARMS]) == list(range(NUM_ARMS))
+    assert sorted(arms[: min(rounds, NUM_ARMS)]) == list(range(min(rounds, NUM_ARMS)))
 
 
 @pytest.mark.parametrize("name", [name for name in POLICIES if name not in AT_RANDOM])
@@ -140,7 +145,7 @@ def test_ducb_pulls_equally_often_as_long_as_nothing_can_have_arrived(kind, wind
     assert_equally_often(np.asarray(trace.arms), 60)
 
 
-@each(POLICIES, "policy")
+@each(POLICIES | BY_ARM, "policy")
 @pytest.mark.parametrize("kind", ["all zero", "all one", "never", "no delay", "random"])
 def test_scores_are_never_nan(policy, kind):
     rewards, delays = tables(6)
@@ -155,7 +160,7 @@ def test_scores_are_never_nan(policy, kind):
 
 
 @pytest.mark.slow
-@each(POLICIES, "policy")
+@each(POLICIES | BY_ARM, "policy")
 def test_vmapped_looped_and_jitted_runs_are_the_same_bits(policy):
     keys = jax.random.split(jax.random.key(8), 3)
 
@@ -169,7 +174,7 @@ def test_vmapped_looped_and_jitted_runs_are_the_same_bits(policy):
 
 
 @pytest.mark.slow
-@each(POLICIES, "policy")
+@each(POLICIES | BY_ARM, "policy")
 def test_compiled_and_interpreted_runs_are_the_same(policy):
     def run():
         return jb.simulate(2, instance(), policy, horizon=25)
@@ -182,7 +187,7 @@ def test_compiled_and_interpreted_runs_are_the_same(policy):
 
 
 @pytest.mark.slow
-@each(POLICIES, "policy")
+@each(POLICIES | BY_ARM, "policy")
 def test_chunked_and_whole_batches_are_the_same_bits(policy):
     def batch(seeds, **options):
         return jb.simulate_batch(3, instance(), policy, horizon=HORIZON, seeds=seeds, **options)
@@ -293,10 +298,11 @@ def test_a_window_that_is_not_whole_is_refused():
             make()
 
 
-def test_a_delay_law_for_every_arm_is_refused_as_the_belief_of_ducb():
-    policy = jb.DUCB(20, jb.Pareto([0.7, 0.7, 0.7]))
-    with refused(ValueError, "DUCB: cdf must be one law for all arms"):
-        jb.simulate(0, instance(), policy, horizon=10)
+@pytest.mark.parametrize("kind", [jb.DUCB, jb.DKLUCB])
+def test_beliefs_about_another_number_of_arms_are_refused(kind):
+    for law in (jb.Pareto([0.7, 0.6]), jb.PerArm([jb.Pareto(0.7), jb.NoDelay()])):
+        with refused(ValueError, f"{kind.__name__}: cdf has laws of shape .2,., but there are 3 arms"):
+            jb.simulate(0, instance(), kind(20, law), horizon=10)
 
 
 def test_the_index_of_patient_bandits_by_hand():
