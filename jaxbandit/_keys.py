@@ -88,6 +88,6 @@ def seed_key(key: Any, i: Any) -> Array:
             )
     else:
         i = _checks.whole_number("fold_in: i", i, 0, 2**31 - 1, "use jax.vmap over many")
-    data = fold_in(words(key), jnp.asarray(i).astype(jnp.uint32))
+    data = fold_in(words(key), jnp.asarray(i).astype(jnp.int32))
     typed = isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
     return jax.random.wrap_key_data(data, impl="threefry2x32") if typed else data
