@@ -15,6 +15,9 @@ MOST_TEXT = 14
 
 MOST_TICKS = 12
 
+MOST_LETTERS = 24
+"""Longer labels below the map stand upright."""
+
 HATCH = "#444444"
 
 
@@ -69,6 +72,8 @@ def ranking(
         labels = _ticks(data, name)
         at = range(0, len(labels), -(-len(labels) // MOST_TICKS))
         axis.set_ticks(list(at), [labels[i] for i in at])
+        if name == x and sum(len(labels[i]) for i in at) > MOST_LETTERS:
+            axis.set_tick_params(rotation=90)
     ax.set(xlabel=_named(data, x), ylabel=_named(data, y))
     ax.tick_params(length=0)
     return ax

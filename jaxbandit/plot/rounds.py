@@ -13,7 +13,7 @@ from matplotlib.patches import Patch
 
 from jaxbandit._checks import NEVER
 from jaxbandit.engine.traces import Trace
-from jaxbandit.plot.style import BLUE, GREY, SKY, VERMILION, arm_names, axes_or_current, legend_above
+from jaxbandit.plot.style import BLUE, GREY, SKY, VERMILION, arm_names, axes_or_current, inches_high, legend_above
 
 FEW_ROUNDS = 150
 """Up to so many rounds every pull is drawn."""
@@ -21,8 +21,8 @@ FEW_ROUNDS = 150
 MOST_LINES = 500
 """Beyond, so many of an arm's pulls are drawn, evenly chosen."""
 
-TOP, BOTTOM, FLIGHT = 0.36, -0.36, 0.1
-"""In the row of an arm: where rewards arrive, where pulls are made, and the base of the area of those in flight."""
+TOP, BOTTOM, FLIGHT, MOST = 0.36, -0.36, 0.06, 0.3
+"""In the row of an arm: where rewards arrive, where pulls are made, and the area of those in flight."""
 
 
 class Fate(NamedTuple):
@@ -81,6 +81,7 @@ def timeline(trace: Trace, *, names: Sequence[str] | None = None, ax: Axes | Non
     ax = axes_or_current(ax)
     horizon, fates = len(trace.arms), fate(trace)
     few = horizon <= FEW_ROUNDS
+    told = "\n{pulls} pulls\n{out} still out" if inches_high(ax) >= 0.6 * len(labels) else ": {pulls}, {out} out"
     for arm in range(num_arms):
         pulled = np.asarray(trace.arms) == arm
         if few:
@@ -89,9 +90,9 @@ def timeline(trace: Trace, *, names: Sequence[str] | None = None, ax: Axes | Non
         else:
             _lines(ax, trace, fates, pulled & _evenly(pulled), arm, top=FLIGHT - 0.06)
             _in_flight(ax, trace, fates, pulled, arm)
-        labels[arm] += f"\n{pulled.sum()} pulls\n{(pulled & fates.out).sum()} still out"
+        labels[arm] += told.format(pulls=pulled.sum(), out=(pulled & fates.out).sum())
     ax.set(xlim=(0, horizon + 1), ylim=(-0.5, len(labels) - 0.5), xlabel="round t")
-    ax.set_yticks(range(len(labels)), labels)
+    ax.set_yticks(range(len(labels)), labels, fontsize="medium" if inches_high(ax) >= 0.2 * len(labels) else "x-small")
     ax.tick_params(axis="y", length=0)
     for edge in range(1, len(labels)):
         ax.axhline(edge - 0.5, color=GREY, lw=0.5)
@@ -153,7 +154,7 @@ def _in_flight(ax: Axes, trace: Trace, fates: Fate, pulled: Bool[np.ndarray, " T
     """The number of the arm's rewards that have not arrived by the end of the round, after its pull."""
     count = in_flight(trace, pulled & ~fates.nothing & ~fates.lost, fates)
     most = max(int(count.max()), 1)
-    base, height = arm + FLIGHT, TOP - FLIGHT
+    base, height = arm + FLIGHT, MOST - FLIGHT
     rounds = np.arange(1, len(trace.arms) + 1)
     ax.fill_between(rounds, base, base + height * count / most, color=SKY, lw=0, step="mid")
     at = int(rounds[count.argmax()])

@@ -30,9 +30,10 @@ def ink_on(colour: Any) -> str:
     return "black" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.45 else "white"
 
 
-def soft(colour: Any) -> tuple[float, ...]:
+def soft(colour: Any) -> tuple[float, float, float]:
     """A lighter shade, to fill areas with."""
-    return tuple(0.35 + 0.65 * part for part in to_rgb(colour))
+    red, green, blue = (0.35 + 0.65 * part for part in to_rgb(colour))
+    return red, green, blue
 
 
 def axes_or_current(ax: Axes | None) -> Axes:
@@ -44,10 +45,13 @@ def axes_or_current(ax: Axes | None) -> Axes:
     return plt.gca()
 
 
+def inches_high(ax: Axes) -> float:
+    return ax.get_window_extent().height / ax.get_figure(root=True).dpi  # pyright: ignore[reportOptionalMemberAccess]
+
+
 def text_size(ax: Axes) -> str:
     """Of a legend inside the axes, so that a small picture is not full of it."""
-    height = ax.get_window_extent().height / ax.get_figure(root=True).dpi  # pyright: ignore[reportOptionalMemberAccess]
-    return "small" if height > 2.6 else "xx-small"
+    return "small" if inches_high(ax) > 2.6 else "xx-small"
 
 
 def arm_names(function: str, names: Sequence[str] | None, num_arms: int) -> list[str]:
