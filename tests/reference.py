@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 import numpy as np
-from scipy.special import ndtri
 
 
 class History:
@@ -286,16 +285,16 @@ def beta_draw(a: float, b: float, uniforms: np.ndarray) -> float:
     """``X / (X + Y)`` of two gammas by Marsaglia and Tsang's rejection, from a row of three uniforms a proposal; the
     last row is for the powers of shapes below 1."""
 
-    def gamma(shape: float, u: float) -> tuple[float, float]:
+    def gamma(shape: float, x: float) -> tuple[float, float]:
         d = shape - 1 / 3
-        x = ndtri(u)
         v = (1 + x / np.sqrt(9 * d)) ** 3
         return (d * v, x**2 / 2 + d - d * v + d * np.log(v)) if v > 0 else (d, -np.inf)
 
     x = y = 0.5
     for first, second, third in uniforms[:-1]:
-        x, log_x = gamma(a + (a < 1), first)
-        y, log_y = gamma(b + (b < 1), second)
+        radius, angle = np.sqrt(-2 * np.log(first)), 2 * np.pi * second
+        x, log_x = gamma(a + (a < 1), radius * np.cos(angle))
+        y, log_y = gamma(b + (b < 1), radius * np.sin(angle))
         if np.log(third) < log_x + log_y:
             break
     x *= uniforms[-1][0] ** (1 / a) if a < 1 else 1
