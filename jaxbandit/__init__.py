@@ -2,7 +2,7 @@
 
 from jaxbandit._checks import NEVER
 from jaxbandit._keys import seed_key as fold_in
-from jaxbandit.engine import Rewards, Run, Trace, choose, replay, simulate, simulate_batch, trace
+from jaxbandit.engine import History, Rewards, Run, Trace, choose, replay, simulate, simulate_batch, trace
 from jaxbandit.gradients import RegretGradient, RoundedWindow, expected_regret, regret_and_gradient
 from jaxbandit.instance import Instance
 from jaxbandit.laws import (
@@ -107,6 +107,7 @@ __all__ = [
     "Environment",
     "Feedback",
     "Geometric",
+    "History",
     "Instance",
     "Log",
     "LogFit",

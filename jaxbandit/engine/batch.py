@@ -12,6 +12,7 @@ from jaxtyping import Array, Int
 
 from jaxbandit import _checks, _progress
 from jaxbandit.engine import tape
+from jaxbandit.engine.history import History, length, past
 from jaxbandit.engine.protocol import plan
 from jaxbandit.engine.run import Run, checked, keep, rollout, start
 from jaxbandit.instance import Instance
@@ -38,6 +39,7 @@ def simulate_batch(
     checkpoints: Sequence[int] | None = None,
     chunk: int | None = None,
     rewards: bool = False,
+    history: History | None = None,
     progress: bool | None = None,
 ) -> Run:
     """``seeds`` independent runs: run i is ``simulate(jax.random.fold_in(key, i), ...)``, bit for bit.
@@ -46,7 +48,7 @@ def simulate_batch(
     stay on the devices of the surrounding program.
 
     Args:
-        key, instance, policy, horizon, checkpoints, rewards: as for ``simulate``.
+        key, instance, policy, horizon, checkpoints, rewards, history: as for ``simulate``.
         seeds: number of runs >= 1.
         chunk: how many of them a device runs at once; by default as many as fit its cache or memory. Changes no number.
         progress: show runs done, runs per second and time left (outside ``jit``; needs tqdm): always (``True``), never
@@ -57,13 +59,15 @@ def simulate_batch(
         ImportError: ``progress=True`` without tqdm.
     """
     words = tape.words(key)
-    rounds = plan(instance, policy, horizon, checkpoints)
+    history = past(history, instance, policy)
+    rounds = plan(instance, policy, horizon, checkpoints, before=length(history))
     static = {"horizon": int(horizon), "rewards": bool(rewards)}
     seeds = _checks.whole_number("seeds", seeds, 1, 2**31 - 1, "give the number of runs")
     if chunk is not None:
         chunk = _checks.whole_number("chunk", chunk, 1, 2**31 - 1, "give the number of runs at a time")
-    inputs = (words, instance, policy, rounds)
-    width = partial(side_by_side, bytes_per_run(instance, policy, checkpoints=len(rounds), **static), instance.num_arms)
+    inputs = (words, instance, policy, rounds, history)
+    of_run = bytes_per_run(instance, policy, checkpoints=len(rounds), history=history, **static)
+    width = partial(side_by_side, of_run, instance.num_arms)
     if _checks.is_traced(inputs):
         layout = _layout(seeds, 1, chunk or width(jax.default_backend()))
         return Run(rounds, *_first(_chunks(layout.indices(), *inputs, **static), seeds))
@@ -112,9 +116,17 @@ def _layout(seeds: int, devices: int, width: int) -> Layout:
     return Layout(devices=devices, chunks=chunks, lanes=lanes)
 
 
-def bytes_per_run(instance: Instance, policy: Policy, horizon: int, checkpoints: int, *, rewards: bool = False) -> int:
+def bytes_per_run(
+    instance: Instance,
+    policy: Policy,
+    horizon: int,
+    checkpoints: int,
+    *,
+    rewards: bool = False,
+    history: History | None = None,
+) -> int:
     """Bytes that a run carries and reports."""
-    carry = jax.eval_shape(partial(start, horizon=horizon, rewards=rewards), instance, policy)
+    carry = jax.eval_shape(partial(start, horizon=horizon, rewards=rewards), instance, policy, history)
     return _bytes(carry) + checkpoints * _bytes(jax.eval_shape(keep, carry))
 
 
@@ -130,12 +142,12 @@ def local_devices() -> list[Any]:
     return jax.local_devices(backend=default) if isinstance(default, str) else [default]
 
 
-def _chunks(indices: Any, words: Any, instance: Instance, policy: Policy, rounds: Any, **static: Any) -> Any:
+def _chunks(indices: Any, words: Any, *inputs: Any, **static: Any) -> Any:
     """One device's chunks, one after another; the runs of a chunk side by side."""
 
     def chunk(indices: Int[Array, " lanes"]) -> Any:
         def run(i: Int[Array, ""]) -> Any:
-            return rollout(tape.fold_in(words, i), instance, policy, rounds, **static)
+            return rollout(tape.fold_in(words, i), *inputs, **static)
 
         return jax.vmap(run)(indices)
 

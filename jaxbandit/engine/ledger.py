@@ -5,6 +5,7 @@ Sums are taken of whole numbers, so that they are exact, and the three add up to
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int, Num, UInt32
 
@@ -22,6 +23,9 @@ class Rewards(NamedTuple):
     The reward of a pull of round s with delay D is known from the start of round ``s + max(D, 1)`` on. It is ``seen``
     by round t if that is t or earlier, whatever the policy takes note of (a shop earns the sale also if its policy
     censors it); ``pending`` if it is later, be it after the horizon; and ``lost`` if D is ``NEVER``.
+
+    After a history, what its pulls bring from then on is among them, and what was seen of them before is not: ``seen``
+    is what is earned in the rounds of the run, whenever the pull was made.
 
     Exact: int32 where each reward is 0 or 1 by its law, else floats, for which a reward is rounded down to a multiple
     of 2^-31.
@@ -59,6 +63,17 @@ class Ledger(NamedTuple):
             seen=self.seen + arrived,
             pending=self.pending + jnp.where(never, nothing, amount) - arrived,
             lost=self.lost + jnp.where(never, amount, nothing),
+        )
+
+    def add_late(self, rounds: Int[Array, " n"], pulls: Pull) -> "Ledger":
+        """What pulls of rounds 1..n bring after these."""
+        amounts = pulls.reward.astype(jnp.uint32) if self.seen.ndim == 0 else jax.vmap(_digits)(pulls.reward)
+        never = (pulls.delay >= NEVER).reshape(-1, *(1,) * self.seen.ndim)
+        when = known_from(rounds, pulls.delay, pulls.delay)
+        return self._replace(
+            due=self.due.at[when].add(amounts, mode="drop", wrap_negative_indices=False),
+            pending=self.pending + jnp.sum(jnp.where(never, 0, amounts), axis=0, dtype=jnp.uint32),
+            lost=self.lost + jnp.sum(jnp.where(never, amounts, 0), axis=0, dtype=jnp.uint32),
         )
 
     def sums(self) -> tuple[Array, Array, Array]:

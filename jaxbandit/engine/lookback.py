@@ -27,14 +27,17 @@ class Log(NamedTuple):
     def empty(cls, horizon: int, binary: bool) -> "Log":
         return cls(code=jnp.zeros(horizon + 1, jnp.int32), reward=None if binary else jnp.zeros(horizon + 1))
 
-    def write(self, t: Int[Array, ""], pull: Pull, num_arms: int) -> "Log":
-        """A delay of half the horizon or more is longer than any window, and shortened to that."""
+    def write(self, t: Int[Array, "*n"], pull: Pull, num_arms: int) -> "Log":
+        """Of one round or several; beyond the last nothing is written.
+
+        A delay of half the horizon or more is longer than any window, and shortened to that.
+        """
         longest = longest_window(self.code.shape[0] - 1) + 1
         delay = jnp.where(pull.reward > 0, jnp.minimum(pull.delay, longest), longest)
-        code = self.code.at[t].set((delay << _bits(num_arms)) | pull.arm)
+        code = self.code.at[t].set((delay << _bits(num_arms)) | pull.arm, mode="drop")
         if self.reward is None:
             return self._replace(code=code)
-        return Log(code=code, reward=self.reward.at[t].set(pull.reward.astype(self.reward.dtype)))
+        return Log(code=code, reward=self.reward.at[t].set(pull.reward.astype(self.reward.dtype), mode="drop"))
 
     def read(self, t: Int[Array, "..."], num_arms: int) -> tuple[Int[Array, "..."], Int[Array, "..."]]:
         """Delays and arms."""
@@ -106,6 +109,24 @@ class Lookback(NamedTuple):
         astray = (windows - self.window).astype(jnp.uint32) > 1
         seen = jnp.where(astray | (windows >= self.by_delay.shape[-1]), jnp.nan, seen)
         return Lookback(log=self.log, window=windows, pulls=pulls, seen=seen, error=error, by_delay=by_delay)
+
+    def add_late(self, rounds: Int[Array, " n"], pulls: Pull) -> "Lookback":
+        """At the start of round n + 1, make known what comes of pulls of rounds 1..n of which nothing was known.
+
+        Pulls that are outside of a window have waited longer than it is, so that ``seen`` stays.
+        """
+        num_arms = self.window.shape[1]
+        some = (pulls.reward > 0) & (pulls.delay < NEVER)
+        which = jnp.arange(self.window.shape[0], dtype=jnp.int32)[:, None]
+        ripe = some[None] & (rounds[None] <= rounds.shape[0] + 1 - self.window[:, pulls.arm])
+        filed = jnp.where(ripe, pulls.delay[None], NEVER)
+        reward = pulls.reward.astype(self.by_delay.dtype)[None]
+        return self._replace(
+            log=self.log.write(jnp.where(some, rounds, NEVER), pulls, num_arms),
+            by_delay=self.by_delay.at[which, pulls.arm[None], filed].add(
+                reward, mode="drop", wrap_negative_indices=False
+            ),
+        )
 
     def sums(self) -> Sums:
         """What a policy may see."""

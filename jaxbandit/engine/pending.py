@@ -6,8 +6,9 @@ place inside a scan. What is due after the horizon is dropped, so that a buffer 
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Int, Num, Shaped
+from jaxtyping import Array, Int, Shaped
 
 from jaxbandit._checks import NEVER
 from jaxbandit.engine.lookback import Lookback, lookback_of
@@ -54,6 +55,18 @@ class Pending(NamedTuple):
             lookback = lookback.write(t, pull._replace(delay=due - t)).advance(t + 1, policy.windows(pulls))
         return Pending(rewards=rewards, settled=settled, lookback=lookback)
 
+    def add_late(self, policy: Policy, rounds: Int[Array, " n"], pulls: Pull) -> "Pending":
+        """File what the pulls of rounds 1..n bring after these; they were added as pulls of which nothing comes."""
+        due = known_from(rounds, pulls.delay, jax.vmap(policy.wait)(pulls.delay))
+        lookback = self.lookback
+        if lookback is not None:
+            lookback = lookback.add_late(rounds, pulls._replace(delay=due - rounds))
+        return Pending(
+            rewards=_count(self.rewards, due, pulls.arm, pulls.reward),
+            settled=None if self.settled is None else _count(self.settled, due, pulls.arm, jnp.ones_like(due)),
+            lookback=lookback,
+        )
+
     def arriving(self, observes: type[Observation], t: Int[Array, ""]) -> Observation:
         """What is new at the start of round t, the round after the last pull."""
         rewards = self.rewards[t]
@@ -63,5 +76,5 @@ class Pending(NamedTuple):
         return observation(observes, rewards, settled, None if self.lookback is None else self.lookback.sums())
 
 
-def _count(rows: Array, due: Int[Array, ""], arm: Int[Array, ""], amount: Num[Array, ""]) -> Array:
+def _count(rows: Array, due: Int[Array, "*n"], arm: Int[Array, "*n"], amount: Shaped[Array, "*n"]) -> Array:
     return rows.at[due, arm].add(amount.astype(rows.dtype), mode="drop", wrap_negative_indices=False)

@@ -26,8 +26,10 @@ CHECKPOINTS = 200
 OBSERVATIONS = (Anonymous, Conversions, ConversionsByPull, Feedback)
 
 
-def plan(instance: Instance, policy: Policy, horizon: int, checkpoints: Sequence[int] | None) -> Int[Array, " C"]:
-    """Check the arguments of a run, and give its checkpoints."""
+def plan(
+    instance: Instance, policy: Policy, horizon: int, checkpoints: Sequence[int] | None, before: int = 0
+) -> Int[Array, " C"]:
+    """Check the arguments of a run with ``before`` rounds of history, and give its checkpoints."""
     if not isinstance(instance, Instance):
         raise TypeError(f"instance must be a jaxbandit.Instance, got {instance!r}")
     if len(instance.reward.batch_shape) > 1 or len(instance.delay.batch_shape) > 1:
@@ -35,8 +37,11 @@ def plan(instance: Instance, policy: Policy, horizon: int, checkpoints: Sequence
             f"instance must be a single problem, got reward laws of shape {instance.reward.batch_shape} and delay laws "
             f"of shape {instance.delay.batch_shape}; use jax.vmap over the leading axis"
         )
-    horizon = _checks.whole_number("horizon", horizon, 1, MAX_HORIZON, "give the number of rounds")
-    check_policy(policy, instance.num_arms, horizon, instance.reward.binary)
+    if before >= MAX_HORIZON:
+        raise ValueError(f"history has {before} rounds, and with the horizon it must stay within {MAX_HORIZON}")
+    mend = f"give the number of rounds after the {before} of the history" if before else "give the number of rounds"
+    horizon = _checks.whole_number("horizon", horizon, 1, MAX_HORIZON - before, mend)
+    check_policy(policy, instance.num_arms, before + horizon, instance.reward.binary)
     if checkpoints is None:
         rounds = np.unique(np.linspace(horizon / CHECKPOINTS, horizon, CHECKPOINTS).round().astype(np.int32))
         rounds = rounds[rounds > 0]

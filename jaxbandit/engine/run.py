@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, Int, Num
 
 from jaxbandit import _checks
 from jaxbandit.engine import tape
+from jaxbandit.engine.history import History, length, lived, past, with_arrivals
 from jaxbandit.engine.ledger import Ledger, Rewards, rewards_of
 from jaxbandit.engine.protocol import plan, refuse_nan, sound
 from jaxbandit.engine.step import Carry, Draw, scan, start_of
@@ -41,6 +42,7 @@ def simulate(
     horizon: int,
     checkpoints: Sequence[int] | None = None,
     rewards: bool = False,
+    history: History | None = None,
 ) -> Run:
     """One run of ``policy`` on ``instance``.
 
@@ -59,6 +61,8 @@ def simulate(
         checkpoints: the rounds (1..T, increasing) to report; by default about 200, evenly spaced, the last is T.
         rewards: also report the rewards that have been seen by each checkpoint, those still to come, and those lost:
             see ``Rewards``. It changes no other number.
+        history: what came before round 1, see ``History``. Rounds, pulls and regret are those after it; a policy is
+            told, and its constants are for, all rounds.
 
     Raises:
         TypeError, ValueError: an argument that is not what it should be, named, before anything is compiled.
@@ -66,8 +70,9 @@ def simulate(
         TypeError: an attempt to differentiate: see ``expected_regret``.
     """
     words = tape.words(key)
-    rounds = plan(instance, policy, horizon, checkpoints)
-    result = _simulate(words, instance, policy, rounds, horizon=int(horizon), rewards=bool(rewards))
+    history = past(history, instance, policy)
+    rounds = plan(instance, policy, horizon, checkpoints, before=length(history))
+    result = _simulate(words, instance, policy, rounds, history, horizon=int(horizon), rewards=bool(rewards))
     return checked(Run(rounds, *result), policy, instance)
 
 
@@ -79,10 +84,15 @@ def checked(run: Run, policy: Policy, instance: Instance) -> Run:
 
 
 @partial(jax.jit, static_argnames=("horizon", "rewards"))
-def start(instance: Instance, policy: Policy, *, horizon: int, rewards: bool = False) -> Carry:
-    """What a run on ``instance`` starts from."""
-    carry = start_of(policy, horizon, instance.num_arms, instance.reward.binary)
-    return carry._replace(ledger=Ledger.empty(horizon, instance.reward.binary)) if rewards else carry
+def start(
+    instance: Instance, policy: Policy, history: History | None = None, *, horizon: int, rewards: bool = False
+) -> Carry:
+    """What a run on ``instance`` starts from, but for what is still to come of its history."""
+    total = horizon + length(history)
+    carry = start_of(policy, total, instance.num_arms, instance.reward.binary)
+    if history is not None:
+        carry = lived(policy, history, depending_on((policy, history), carry))
+    return carry._replace(ledger=Ledger.empty(total, instance.reward.binary)) if rewards else carry
 
 
 def keep(carry: Carry) -> tuple[Array, dict[str, Array], Any]:
@@ -95,22 +105,33 @@ def rollout(
     instance: Instance,
     policy: Policy,
     rounds: Int[Array, " C"],
+    history: History | None = None,
     *,
     horizon: int,
     rewards: bool = False,
 ) -> tuple[Int[Array, "C K"], Float[Array, " C"], dict[str, Array], Rewards | None]:
     """Pulls, regret, diagnostics and rewards of one run on the random tape. Regret is NaN from the first missing pull
     on, and everywhere if a parameter is out of its range."""
-    instance, policy = path_only((instance, policy))
+    instance, policy, history = path_only((instance, policy, history))
     draw = draw_from_tape(key, instance)
-    carry = depending_on((key, instance, policy), start(instance, policy, horizon=horizon, rewards=rewards))
-    pulls, diagnostics, sums = scan(policy, draw, keep, key, rounds, carry)
+    carry = start(instance, policy, history, horizon=horizon, rewards=rewards)
+    carry = begun(key, instance, policy, history, carry)
+    before = length(history)
+    pulls, diagnostics, sums = scan(policy, draw, keep, key, rounds + before if before else rounds, carry, before)
     earned = None if sums is None else rewards_of(sums, instance.reward.binary)
-    return pulls, pseudo_regret(pulls, rounds, instance, policy), diagnostics, earned
+    if history is not None:
+        pulls = pulls - carry.pulls[None]
+    return pulls, pseudo_regret(pulls, rounds, instance, (policy, history)), diagnostics, earned
+
+
+def begun(key: tape.Words, instance: Instance, policy: Policy, history: History | None, carry: Carry) -> Carry:
+    """``carry`` from ``start``, for one key."""
+    carry = depending_on((key, instance, policy), carry)
+    return carry if history is None else with_arrivals(key, instance, policy, history, carry)
 
 
 def pseudo_regret(
-    pulls: Int[Array, "C K"], rounds: Int[Array, " C"], instance: Instance, policy: Policy | None = None
+    pulls: Int[Array, "C K"], rounds: Int[Array, " C"], instance: Instance, policy: Any = None
 ) -> Float[Array, " C"]:
     """From the pulls after these rounds; NaN where there are fewer than rounds, or a parameter is out of its range."""
     # No product is negative: the maximum only keeps the compiler from fusing product and sum into one rounding, which

@@ -108,16 +108,21 @@ def step(policy: Policy, draw: Draw, key: tape.Words, t: Int[Array, ""], carry: 
     arm = choose(scores, carry.pulls)
     reward, delay = draw(t, arm, pick(carry.pulls, arm))
     pull = Pull(arm=arm, reward=reward, delay=delay)
-    pulls = carry.pulls + one_hot(arm, carry.pulls.shape[0])
+    after = played(policy, t, pull, carry)
+    return after._replace(details=None if carry.details is None else carry.details.of(pull, scores))
+
+
+def played(policy: Policy, t: Int[Array, ""], pull: Pull, carry: Carry) -> Carry:
+    """What follows the choice of round t, whoever made it."""
+    pulls = carry.pulls + one_hot(pull.arm, carry.pulls.shape[0])
     pending = carry.pending.add(policy, t, pull, pulls)
     return Carry(
-        state=policy.update(carry.state, t, arm, pending.arriving(policy.observes, t + 1)),
+        state=policy.update(carry.state, t, pull.arm, pending.arriving(policy.observes, t + 1)),
         pulls=pulls,
         pending=pending,
-        arm=arm,
+        arm=pull.arm,
         diagnostics=diagnostics_of(policy, carry.state, t),
         ledger=None if carry.ledger is None else carry.ledger.add(t, pull),
-        details=None if carry.details is None else carry.details.of(pull, scores),
     )
 
 
@@ -136,8 +141,16 @@ def start_of(policy: Policy, horizon: int, num_arms: int, binary: bool) -> Carry
     )
 
 
-def scan(policy: Policy, draw: Draw, report: Report, key: tape.Words, rounds: Int[Array, " C"], start: Carry) -> Any:
-    """All rounds up to the last checkpoint, and a row of the record for each checkpoint."""
+def scan(
+    policy: Policy,
+    draw: Draw,
+    report: Report,
+    key: tape.Words,
+    rounds: Int[Array, " C"],
+    start: Carry,
+    before: int = 0,
+) -> Any:
+    """All rounds after ``before`` up to the last checkpoint, and a row of the record for each checkpoint."""
 
     num_arms = start.pulls.shape[0]
 
@@ -145,9 +158,9 @@ def scan(policy: Policy, draw: Draw, report: Report, key: tape.Words, rounds: In
         return runs_side_by_side(step(policy, draw, key, jnp.asarray(t, jnp.int32), carry), num_arms)
 
     def segment(carry: Carry, bounds: tuple[Array, Array]) -> tuple[Carry, Any]:
-        before, checkpoint = bounds
-        carry = jax.lax.fori_loop(before + 1, checkpoint + 1, one_round, carry)
+        last, checkpoint = bounds
+        carry = jax.lax.fori_loop(last + 1, checkpoint + 1, one_round, carry)
         return carry, report(carry)
 
-    before = jnp.concatenate([jnp.zeros(1, jnp.int32), rounds[:-1]])
-    return jax.lax.scan(segment, runs_side_by_side(start, num_arms), (before, rounds))[1]
+    lasts = jnp.concatenate([jnp.full(1, before, jnp.int32), rounds[:-1]])
+    return jax.lax.scan(segment, runs_side_by_side(start, num_arms), (lasts, rounds))[1]

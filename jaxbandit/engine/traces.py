@@ -12,9 +12,10 @@ from jaxbandit import _checks
 from jaxbandit._arms import pick
 from jaxbandit._checks import NEVER
 from jaxbandit.engine import tape
+from jaxbandit.engine.history import History, length, past
 from jaxbandit.engine.pending import known_from
 from jaxbandit.engine.protocol import check_policy, nan_error, plan, sound
-from jaxbandit.engine.run import draw_from_tape, start
+from jaxbandit.engine.run import begun, draw_from_tape, start
 from jaxbandit.engine.step import Carry, Details, Draw, scan, start_of
 from jaxbandit.engine.transforms import depending_on, path_only
 from jaxbandit.instance import Instance
@@ -74,7 +75,15 @@ class Trace(NamedTuple):
         return pandas.DataFrame({name: np.asarray(values) for name, values in columns.items()}, index)
 
 
-def trace(key: Any, instance: Instance, policy: Policy, *, horizon: int, scores: bool = False) -> Trace:
+def trace(
+    key: Any,
+    instance: Instance,
+    policy: Policy,
+    *,
+    horizon: int,
+    scores: bool = False,
+    history: History | None = None,
+) -> Trace:
     """One run of ``policy`` on ``instance``, round by round: the same run as ``simulate`` with these arguments, bit for
     bit. That of seed i of a batch or a sweep is the one with ``jax.random.fold_in(key, i)``.
 
@@ -83,14 +92,16 @@ def trace(key: Any, instance: Instance, policy: Policy, *, horizon: int, scores:
     Args:
         key, instance, policy, horizon: as for ``simulate``.
         scores: also give the scores of all arms in every round, [T, K].
+        history: as for ``simulate``. The rounds of the trace are those after it; ``pulls`` counts its pulls too.
 
     Raises:
         TypeError, ValueError: as for ``simulate`` (inside jit, a score that is NaN, or a number out of its range, gives
             the arm K, which is none).
     """
     words = tape.words(key)
-    plan(instance, policy, horizon, None)
-    found = _trace(words, instance, policy, horizon=int(horizon), scores=bool(scores))
+    history = past(history, instance, policy)
+    plan(instance, policy, horizon, None, before=length(history))
+    found = _trace(words, instance, policy, history, horizon=int(horizon), scores=bool(scores))
     return _checked(found, policy, instance.num_arms)
 
 
@@ -130,12 +141,14 @@ def _checked(found: Trace, policy: Policy, num_arms: int) -> Trace:
 
 
 @partial(jax.jit, static_argnames=("horizon", "scores"))
-def _trace(key: tape.Words, instance: Instance, policy: Policy, *, horizon: int, scores: bool) -> Trace:
-    instance, policy = path_only((instance, policy))
-    carry = _in_detail(start(instance, policy, horizon=horizon), scores)
-    carry = depending_on((key, instance, policy), carry)
-    found = _every_round(policy, draw_from_tape(key, instance), key, horizon, carry)
-    return _no_arm_unless(sound(instance, policy), found, instance.num_arms)
+def _trace(
+    key: tape.Words, instance: Instance, policy: Policy, history: History | None, *, horizon: int, scores: bool
+) -> Trace:
+    instance, policy, history = path_only((instance, policy, history))
+    carry = _in_detail(start(instance, policy, history, horizon=horizon), scores)
+    carry = begun(key, instance, policy, history, carry)
+    found = _every_round(policy, draw_from_tape(key, instance), key, horizon, carry, length(history))
+    return _no_arm_unless(sound(instance, (policy, history)), found, instance.num_arms)
 
 
 @partial(jax.jit, static_argnames="scores")
@@ -161,9 +174,9 @@ def _in_detail(carry: Carry, scores: bool) -> Carry:
     return carry._replace(details=Details.empty(carry.pulls.shape[0], scores))
 
 
-def _every_round(policy: Policy, draw: Draw, key: tape.Words, horizon: int, start: Carry) -> Trace:
+def _every_round(policy: Policy, draw: Draw, key: tape.Words, horizon: int, start: Carry, before: int = 0) -> Trace:
     rounds = jnp.arange(1, horizon + 1, dtype=jnp.int32)
-    place, details, diagnostics = scan(policy, draw, _keep_all, key, rounds, start)
+    place, details, diagnostics = scan(policy, draw, _keep_all, key, rounds + before, start, before)
     due = known_from(rounds, details.delay, jax.vmap(policy.wait)(details.delay))
     told = due <= horizon
     if policy.observes is not Feedback:

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Int
 
 from jaxbandit._checks import NEVER
+from jaxbandit.engine.history import History
 from jaxbandit.logs.columns import Column, arm_column, time_column, time_of
 
 ROUNDING = 1e-9
@@ -30,6 +31,23 @@ class Log(NamedTuple):
     """Rounds from the pull to its conversion, rounded up and at least 1; -1 if none was seen."""
     rounds_per_unit: float
     unit: str
+
+    def history(self) -> History:
+        """The log as the past of a run: ``simulate(..., history=log.history())``.
+
+        Round s is the s-th pull in time order (of one round of the clock, in the log's order). Rounds are counted in
+        pulls: a conversion is known after so many pulls as had been made before the round of the clock in which it
+        came. A pull still waits since its ``age`` by the clock, which is what the delay laws of a fit are of; on a
+        log of an even pace both are the same.
+
+        Zeros are not known, so that policies that observe ``Feedback`` cannot start from a log.
+        """
+        order = np.argsort(-self.age, kind="stable")
+        age, delay = self.age[order], self.delay[order]
+        earlier = np.searchsorted(-age, -(age - delay), side="left")  # pulls made before the conversion
+        rounds = np.arange(1, len(age) + 1)
+        delays = np.where(delay > 0, earlier + 1 - rounds, -1)
+        return History(self.arm[order], delays, ages=age, num_arms=len(self.arms))
 
     def __repr__(self) -> str:
         seen = int((self.delay > 0).sum())

@@ -14,6 +14,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Float, Int, Shaped
 
 from jaxbandit.engine import batch, tape
+from jaxbandit.engine.history import History, length, past
 from jaxbandit.engine.protocol import plan, refuse_nan
 from jaxbandit.engine.run import rollout, start
 from jaxbandit.instance import Instance
@@ -45,6 +46,8 @@ class Block(NamedTuple):
     rounds: np.ndarray
     diagnostics: tuple[str, ...]
     x64: bool
+    history: History | None = None
+    rewards: bool = False
 
     @property
     def cells(self) -> int:
@@ -71,22 +74,27 @@ class Inputs(NamedTuple):
     rounds: Int[Array, " C"]
     per_unit: Float[Array, " C"]
     stop: Int[Array, ""]
+    history: History | None
 
 
 class Summary(NamedTuple):
     """What a device gives of a brick, [tall, ...]."""
 
     final_regret: Float[Array, "tall wide"]
+    final_rewards: Float[Array, "tall wide"] | None
     curve: Float[Array, "tall C wide"] | None
     pulls: exact.Halves
     regret: exact.RegretSums
     diagnostics: dict[str, exact.DiagnosticSums]
 
 
-def outputs(instance: Instance, policy: Policy, horizon: int, checkpoints: Any) -> tuple[np.ndarray, tuple[str, ...]]:
+def outputs(
+    instance: Instance, policy: Policy, horizon: int, checkpoints: Any, history: History | None
+) -> tuple[np.ndarray, tuple[str, ...]]:
     """Checks one cell. The checkpoints, and the names of what the policy reports."""
-    rounds = plan(instance, policy, horizon, checkpoints)
-    carry = jax.eval_shape(partial(start, horizon=int(horizon)), instance, policy)
+    past(history, instance, policy)
+    rounds = plan(instance, policy, horizon, checkpoints, before=length(history))
+    carry = jax.eval_shape(partial(start, horizon=int(horizon)), instance, policy, history)
     return np.asarray(rounds), tuple(carry.diagnostics)
 
 
@@ -131,7 +139,9 @@ def _launched(block: Block) -> tuple[Any, Bricks]:
     instance, of_first = jax.tree.map(lambda x: jnp.asarray(x[0]), (block.instances, block.policy))
     rounds = jnp.asarray(block.rounds)
     devices = batch.local_devices()
-    bytes_per_run = batch.bytes_per_run(instance, of_first, block.horizon, len(rounds))
+    bytes_per_run = batch.bytes_per_run(
+        instance, of_first, block.horizon, len(rounds), rewards=block.rewards, history=block.history
+    )
     width = batch.side_by_side(bytes_per_run, instance.num_arms, devices[0].platform)
     shape = bricks(block.cells, block.seeds, len(devices), width)
     # Beyond the last cell or brick, runs are computed in vain.
@@ -148,15 +158,17 @@ def _launched(block: Block) -> tuple[Any, Bricks]:
         rounds=rounds,
         per_unit=jnp.asarray(np.exp2(exact.regret_bits(block.rounds)), instance.gaps.dtype),
         stop=jnp.asarray(block.first_seed + block.used, jnp.int32),
+        history=block.history,
     )
     inputs = jax.device_put(inputs, NamedSharding(mesh, PartitionSpec()))
-    return _on_devices(which, inputs, mesh=mesh, horizon=block.horizon, keep_curves=block.kept > 0), shape
+    static = {"horizon": block.horizon, "keep_curves": block.kept > 0, "rewards": block.rewards}
+    return _on_devices(which, inputs, mesh=mesh, **static), shape
 
 
 def collected(block: Block, running: tuple[Any, Bricks]) -> Result:
     """What is kept of a block, once its runs are there.
 
-    - ``final_regret`` [cells, seeds]: of every run.
+    - ``final_regret`` and, if asked for, ``final_rewards`` [cells, seeds]: of every run.
     - ``curve`` [cells, C, kept]: the regret of the first runs.
     - ``pulls`` [cells, C, K]: sums over the runs.
     - ``regret`` [cells, C, 3]: see ``exact.regret_limbs``.
@@ -182,23 +194,27 @@ def collected(block: Block, running: tuple[Any, Bricks]) -> Result:
     }
     if diagnostics:
         result["diagnostics"] = np.stack(diagnostics, axis=1)
+    if summary.final_rewards is not None:
+        result["final_rewards"] = side_by_side(summary.final_rewards)[:, : block.used]
     if summary.curve is not None:
         result["curve"] = side_by_side(summary.curve)[..., : min(block.used, block.kept)]
     return result
 
 
-def _side_by_side(which: Which, inputs: Inputs, *, horizon: int, keep_curves: bool) -> Summary:
+def _side_by_side(which: Which, inputs: Inputs, *, horizon: int, keep_curves: bool, rewards: bool) -> Summary:
     """The runs of a brick: the only place that knows how a run is computed."""
     cells, seeds = which
     used = seeds < inputs.stop
 
     def cell(instance: Instance, policy: Policy) -> Summary:
         def run(i: Int[Array, ""]) -> Any:
-            return rollout(tape.fold_in(inputs.words, i), instance, policy, inputs.rounds, horizon=horizon)
+            key = tape.fold_in(inputs.words, i)
+            return rollout(key, instance, policy, inputs.rounds, inputs.history, horizon=horizon, rewards=rewards)
 
-        pulls, regret, diagnostics, _ = jax.vmap(run, out_axes=-1)(seeds)
+        pulls, regret, diagnostics, earned = jax.vmap(run, out_axes=-1)(seeds)
         return Summary(
             final_regret=regret[-1],
+            final_rewards=None if earned is None else earned.seen[-1].astype(regret.dtype),
             curve=regret if keep_curves else None,
             pulls=exact.halves(jnp.where(used, pulls, 0)),
             regret=exact.regret_sums(regret, used, inputs.per_unit),
@@ -211,12 +227,12 @@ def _side_by_side(which: Which, inputs: Inputs, *, horizon: int, keep_curves: bo
     return jax.vmap(cell)(*jax.tree.map(lambda x: x[cells], (inputs.instances, inputs.policies)))
 
 
-@partial(jax.jit, static_argnames=("mesh", "horizon", "keep_curves"))
-def _on_devices(which: Which, inputs: Inputs, *, mesh: Mesh, horizon: int, keep_curves: bool) -> Summary:
+@partial(jax.jit, static_argnames=("mesh", "horizon", "keep_curves", "rewards"))
+def _on_devices(which: Which, inputs: Inputs, *, mesh: Mesh, **static: Any) -> Summary:
     shared, split = PartitionSpec(), PartitionSpec("bricks")
 
     def share(which: Which, inputs: Inputs) -> Summary:
-        brick = partial(_side_by_side, inputs=inputs, horizon=horizon, keep_curves=keep_curves)
+        brick = partial(_side_by_side, inputs=inputs, **static)
         return jax.lax.map(brick, which)
 
     return jax.shard_map(share, mesh=mesh, in_specs=(split, shared), out_specs=split, check_vma=False)(which, inputs)

@@ -14,15 +14,26 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbandit.engine.history import History
 from jaxbandit.engine.run import draw_from_tape, rollout
 from jaxbandit.instance import Instance
 from jaxbandit.policies.base import Policy
 
 
-def of_run(instance: Instance, policy: Policy, horizon: int, rounds: np.ndarray, platform: str) -> str:
+def of_run(
+    instance: Instance,
+    policy: Policy,
+    horizon: int,
+    rounds: np.ndarray,
+    platform: str,
+    *,
+    history: History | None = None,
+    rewards: bool = False,
+) -> str:
     """Of one run."""
     words = jnp.zeros(2, jnp.uint32)
-    return _of(partial(rollout, horizon=horizon), (words, instance, policy, jnp.asarray(rounds)), platform)
+    run = partial(rollout, horizon=horizon, rewards=rewards)
+    return _of(run, (words, instance, policy, jnp.asarray(rounds), history), platform)
 
 
 def of_instance(instance: Instance, platform: str) -> str:

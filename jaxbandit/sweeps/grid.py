@@ -17,6 +17,7 @@ DIMENSIONS = ("policy", "round", "arm", "seed", "quantile")
 VARIABLES = (
     "arm_gap",
     "final_regret",
+    "final_rewards",
     "regret_mean",
     "regret_standard_error",
     "regret_quantile",
@@ -128,7 +129,7 @@ def cells_of(build: Callable[..., Any], values: list[dict[str, Any]]) -> Cells:
             )
         _check_alike(first, problem, values[0], cell)
         built.append([np.asarray(leaf) for leaf in jax.tree.leaves(problem)])
-        digests.append([_digest(part) for part in (problem[0], *problem[1])])
+        digests.append([digest(part) for part in (problem[0], *problem[1])])
     structure = jax.tree.structure(first)
     instances, policies = jax.tree.unflatten(structure, [np.stack(leaves) for leaves in zip(*built, strict=True)])
     of_instances, *of_policies = (list(column) for column in zip(*digests, strict=True))
@@ -181,7 +182,7 @@ def _check_alike(first: Any, other: Any, at_first: dict[str, Any], at_other: dic
         )
 
 
-def _digest(part: Any) -> str:
+def digest(part: Any) -> str:
     """Of numbers alone: what else there is shows in the program, see ``fingerprint``."""
     digest = hashlib.sha256()
     for leaf in map(np.asarray, jax.tree.leaves(part)):

@@ -35,6 +35,7 @@ class Request(NamedTuple):
     rounds: np.ndarray
     dtype: np.dtype
     attributes: dict[str, Any]
+    rewards: bool = False
 
     def to_json(self) -> dict[str, Any]:
         axes = [
@@ -83,10 +84,12 @@ def _variables(store: Store, request: Request) -> dict[str, tuple[tuple[str, ...
     }
     if request.curves is None:
         del found["regret_curve"]
+    if request.rewards:
+        found["final_rewards"] = (("seed",), f"rewards seen by T = {request.horizon}", REWARD)
     return found | {f"{name}_mean": (("round",), f"mean of {name}", "") for name in diagnostics}
 
 
-PER_RUN = ("final_regret", "regret_curve")
+PER_RUN = ("final_regret", "final_rewards", "regret_curve")
 """In the precision of a run, and shown as soon as they are there; statistics wait for all runs of a cell."""
 
 
@@ -148,6 +151,8 @@ def _row(
 
     final = runs("final_regret", seeds, ())
     row = {"final_regret": final}
+    if request.rewards:
+        row["final_rewards"] = runs("final_rewards", seeds, ())
     curves = runs("curve", kept, (len(request.rounds),)) if kept else None
     if request.curves is not None and curves is not None:
         row["regret_curve"] = np.moveaxis(curves.copy(), -1, -2)
@@ -220,13 +225,17 @@ def attributes(spec: Any, build: Callable[..., Any]) -> dict[str, Any]:
         source = inspect.getsource(build)
     except (OSError, TypeError):
         source = "not available"
-    return {
-        "title": "sweep of stochastic bandits with delayed rewards",
-        "build": source,
-        "horizon": spec.horizon,
-        "seeds": spec.seeds,
-        "key": spec.words.tolist(),
-        "x64": int(spec.x64),
-        "device": f"{spec.platform}: {jax.local_devices(backend=spec.platform)[0].device_kind}",
-        "python": platform.python_version(),
-    } | {package: version(package) for package in PACKAGES}
+    return (
+        {
+            "title": "sweep of stochastic bandits with delayed rewards",
+            "build": source,
+            "horizon": spec.horizon,
+            "seeds": spec.seeds,
+            "key": spec.words.tolist(),
+            "x64": int(spec.x64),
+            "device": f"{spec.platform}: {jax.local_devices(backend=spec.platform)[0].device_kind}",
+            "python": platform.python_version(),
+        }
+        | ({} if spec.history is None else {"history": len(spec.history)})
+        | {p: version(p) for p in PACKAGES}
+    )

@@ -13,6 +13,7 @@ import numpy as np
 
 from jaxbandit import _checks, _progress
 from jaxbandit.engine import batch, protocol, tape
+from jaxbandit.engine.history import History, length
 from jaxbandit.sweeps import block, executors, fingerprint, grid, labels, result
 from jaxbandit.sweeps.block import Block
 from jaxbandit.sweeps.grid import Axis, Cells
@@ -45,6 +46,8 @@ class Spec(NamedTuple):
     dtype: np.dtype
     x64: bool
     platform: str
+    history: History | None
+    rewards: bool
 
     @property
     def num_arms(self) -> int:
@@ -54,22 +57,35 @@ class Spec(NamedTuple):
         """What a store must agree with; what may grow is in its plan."""
         instance, (policy, *_) = self.cells.first()
         by_default = np.array_equal(self.rounds, protocol.plan(instance, policy, self.horizon, None))
-        return {
-            "axes": [name for axis in self.axes for name in axis.values],
-            "arms": self.num_arms,
-            "key": self.words.tolist(),
-            "horizon": self.horizon,
-            "checkpoints": "those by default" if by_default else self.rounds.tolist(),
-            "x64": self.x64,
-            "platform": self.platform,
-        } | {f"version of {package}": version(package) for package in PACKAGES}
+        past = {} if self.history is None else {"history": f"{len(self.history)} rounds, {grid.digest(self.history)}"}
+        return (
+            {
+                "axes": [name for axis in self.axes for name in axis.values],
+                "arms": self.num_arms,
+                "key": self.words.tolist(),
+                "horizon": self.horizon,
+                "checkpoints": "those by default" if by_default else self.rounds.tolist(),
+                "x64": self.x64,
+                "platform": self.platform,
+            }
+            | ({"rewards": True} if self.rewards else {})
+            | past
+            | {f"version of {p}": version(p) for p in PACKAGES}
+        )
 
     def ask(self, *, with_code: bool) -> Ask:
         """What a store must hold."""
         instance, policies = self.cells.first()
         codes = {name: "" for name in self.cells.names}
         if with_code:
-            of_run = partial(fingerprint.of_run, horizon=self.horizon, rounds=self.rounds, platform=self.platform)
+            of_run = partial(
+                fingerprint.of_run,
+                horizon=self.horizon,
+                rounds=self.rounds,
+                platform=self.platform,
+                history=self.history,
+                rewards=self.rewards,
+            )
             codes = {name: of_run(instance, policy) for name, policy in zip(self.cells.names, policies, strict=True)}
         count = len(self.cells.values)
         default = block.CURVE_BYTES // (count * len(policies) * len(self.rounds) * self.dtype.itemsize)
@@ -96,6 +112,7 @@ class Spec(NamedTuple):
         nothing = np.array(np.nan, self.dtype)
         arrays = {
             "final_regret": Array((cells, seeds), self.dtype, nothing),
+            "final_rewards": Array((cells, seeds if self.rewards else 0), self.dtype, nothing),
             "curve": Array((cells, tail, min(plan.kept, seeds)), self.dtype, nothing),
             "pulls": Array((cells, tail, self.num_arms), np.int64, 0),
             "regret": Array((cells, tail, 3), np.int64, 0),
@@ -123,6 +140,7 @@ class Spec(NamedTuple):
             rounds=self.rounds,
             dtype=self.dtype,
             attributes=labels.attributes(self, build),
+            rewards=self.rewards,
         )
         return request.to_json()
 
@@ -137,6 +155,8 @@ def sweep(
     checkpoints: Sequence[int] | None = None,
     quantiles: Sequence[float] = QUANTILES,
     curves: int | None = None,
+    rewards: bool = False,
+    history: History | None = None,
     store: str | Path | None = None,
     executor: Executor | None = None,
     progress: bool | None = None,
@@ -161,6 +181,8 @@ def sweep(
         curves: how many runs of a cell, the first ones, keep their regret at every checkpoint (``regret_curve``). By
             default as many as fit 256 MiB are kept for the quantiles, but not given; a store that is there keeps to
             the number of its first call.
+        rewards: also give the rewards that each run has seen by the end (``final_rewards``).
+        history: the past of all runs, as for ``simulate``.
         store: folder of a zarr store, written block by block. The same call resumes what was killed; one with other
             values on an axis, other seeds or other policies (a policy is known by its name) computes only what the
             store lacks, and gives what it asks for. Several processes may share it. ``open_sweep`` opens it.
@@ -177,6 +199,7 @@ def sweep(
         - ``regret_quantile``: of all runs at the last checkpoint; at others, of the runs that keep their curves.
         - ``pulls_mean``: pulls of every arm.
         - ``final_regret``: of every run, at the last checkpoint.
+        - ``final_rewards``: if asked for, the rewards of every run that are seen by then: see ``Rewards``.
         - ``regret_curve``: if ``curves`` is given, over ``curve`` (a seed) and ``round``.
         - ``NAME_mean`` for each of a policy's diagnostics, to 2^-24; NaN for policies without, and where that of a run
           was not finite, or 2^38 and more.
@@ -194,7 +217,7 @@ def sweep(
     path = None if store is None else Path(store)
     _checks.floats("sweep: quantiles", quantiles, "in [0, 1]", "0.5 is the median")
     q = np.atleast_1d(np.asarray(quantiles, np.float64))
-    spec = _spec(build, axes, horizon, seeds, key, checkpoints, curves)
+    spec = _spec(build, axes, horizon, seeds, key, checkpoints, curves, history)._replace(rewards=bool(rewards))
     if executor is not None and not isinstance(executor, Executor):
         raise TypeError(
             f"sweep: executor must be a concurrent.futures.Executor, got {executor!r}; of a Dask client, pass "
@@ -227,7 +250,9 @@ def _beside(store: Store, ask: Ask) -> list[dict[str, Any]]:
     return [dict(zip(ask.names, store.plan.values[cell], strict=True)) for cell in others]
 
 
-def _spec(build: Any, axes: Any, horizon: int, seeds: int, key: Any, checkpoints: Any, curves: int | None) -> Spec:
+def _spec(
+    build: Any, axes: Any, horizon: int, seeds: int, key: Any, checkpoints: Any, curves: int | None, history: Any
+) -> Spec:
     """The arguments, checked."""
     if _checks.is_traced(key):
         raise TypeError("sweep: key cannot be traced: a sweep is a whole program; call it outside jit and vmap")
@@ -236,7 +261,7 @@ def _spec(build: Any, axes: Any, horizon: int, seeds: int, key: Any, checkpoints
     axes = grid.axes_of(axes)
     cells = grid.cells_of(build, grid.values_of(axes))
     instance, policies = cells.first()
-    rounds, reported = zip(*(block.outputs(instance, p, horizon, checkpoints) for p in policies), strict=True)
+    rounds, reported = zip(*(block.outputs(instance, p, horizon, checkpoints, history) for p in policies), strict=True)
     diagnostics = dict(zip(cells.names, map(tuple, map(sorted, reported)), strict=True))
     for name in sorted({name for names in reported for name in names}):
         if f"{name}_mean" in grid.VARIABLES or any(f"{name}_mean" in axis.values for axis in axes):
@@ -256,6 +281,8 @@ def _spec(build: Any, axes: Any, horizon: int, seeds: int, key: Any, checkpoints
         dtype=np.dtype(instance.gaps.dtype),
         x64=bool(jax.config.x64_enabled),  # pyright: ignore[reportAttributeAccessIssue]
         platform=batch.local_devices()[0].platform,
+        history=jax.tree.map(np.asarray, history) if length(history) else None,
+        rewards=False,
     )
 
 
@@ -314,6 +341,8 @@ def _block(spec: Spec, plan: Plan, order: np.ndarray, policy: str, extent: tuple
         rounds=spec.rounds,
         diagnostics=tuple(plan.policies[policy].diagnostics),
         x64=spec.x64,
+        history=spec.history,
+        rewards=spec.rewards,
     )
 
 

@@ -154,3 +154,24 @@ def test_the_help_has_an_example(capsys):
     with pytest.raises(SystemExit):
         command.main(["log", "--help"])
     assert "python -m jaxbandit log clicks.csv --arm campaign" in capsys.readouterr().out
+
+
+def test_the_history_of_a_log_counts_rounds_in_pulls():
+    """Clicks at ages 9, 7, 7, 4, 0; sales after 1 (age 8), 3 (age 4) and 4 rounds (age 0)."""
+    arm, age = np.array([1, 0, 2, 1, 0], np.int32), np.array([7, 9, 7, 0, 4], np.int32)
+    log = jb.Log(("a", "b", "c"), arm, age, np.array([3, 1, -1, -1, 4], np.int32), 1.0, "round")
+    history = log.history()
+    np.testing.assert_array_equal(history.arms, [0, 1, 2, 0, 1])
+    np.testing.assert_array_equal(history.delays, [1, 2, -1, 1, -1])
+    np.testing.assert_array_equal(history.ages, [9, 7, 7, 4, 0])
+    assert history.num_arms == 3
+
+
+def test_a_run_starts_from_a_log():
+    log = jb.read_log(jb.example_log(), **COLUMNS)
+    history = log.history()
+    assert int((history.delays >= 0).sum()) == int((log.delay > 0).sum())
+    run = jb.simulate(0, example().instance(), jb.UCB1(), horizon=50, history=history, rewards=True)
+    assert int(run.pulls[-1].sum()) == 50
+    with refused(ValueError, "history has 3 arms and instance 2"):
+        jb.simulate(0, jb.Instance(jb.Bernoulli([0.1, 0.2]), jb.Pareto(0.5)), jb.UCB1(), horizon=5, history=history)

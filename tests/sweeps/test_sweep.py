@@ -516,3 +516,24 @@ def test_progress_is_for_terminals(capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     run()
     assert re.search(r"100%.*120/120 .*runs/s", capsys.readouterr().err)
+
+
+def test_a_sweep_goes_on_from_a_past_and_gives_the_rewards_of_every_run(tmp_path):
+    past = jb.History([0, 1, 0, 1, 1], [2, -1, -1, 1, -1])
+
+    def build(mean):
+        return jb.Instance(jb.Bernoulli([0.3, mean]), jb.Pareto([1.0, 0.5])), jb.PatientBandits(0.3)
+
+    options = {"horizon": 30, "seeds": 4, "key": 0, "rewards": True, "store": tmp_path / "runs"}
+    data = jb.sweep(build, {"mean": [0.2, 0.6]}, history=past, **options)
+    for mean in (0.2, 0.6):
+        instance, policy = build(mean)
+        runs = jb.simulate_batch(0, instance, policy, horizon=30, seeds=4, rewards=True, history=past)
+        cell = data.sel(mean=mean, policy="PatientBandits")
+        np.testing.assert_array_equal(cell.final_regret, runs.regret[:, -1])
+        np.testing.assert_array_equal(cell.final_rewards, runs.rewards.seen[:, -1])
+    np.testing.assert_array_equal(jb.open_sweep(tmp_path / "runs").final_rewards, data.final_rewards)
+    with refused(ValueError, "history"):
+        jb.sweep(build, {"mean": [0.2]}, **options)
+    with refused(ValueError, "rewards"):
+        jb.sweep(build, {"mean": [0.2]}, history=past, **(options | {"rewards": False}))
