@@ -124,14 +124,6 @@ class Law(eqx.Module):
             draw = jax.vmap(draw, (0, None))
         return draw(u, arm)
 
-    def of_arm(self, arm: int) -> "Law":
-        """The law of one arm alone, of shape ``()``."""
-
-        def entry(leaf: Array) -> Array:
-            return leaf if leaf.ndim == 0 else leaf[..., min(arm, leaf.shape[-1] - 1)]
-
-        return jax.tree.map(entry, self)
-
     def sampler(self) -> Callable[[Float[Array, ""], Int[Array, ""]], Shaped[Array, ""]]:
         """A function ``(u, arm) -> X`` that draws for one arm; what does not depend on the draw is computed once."""
         return lambda u, arm: jax.tree.map(lambda leaf: pick(leaf, arm), self).isf(u)

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -42,9 +41,6 @@ class PerArm(DelayLaw, RewardLaw):
     def batch_shape(self) -> tuple[int, ...]:
         return (len(self.laws),)
 
-    def of_arm(self, arm: int) -> Law:
-        return self.laws[arm].of_arm(0)
-
     @property
     def binary(self) -> bool:
         return all(isinstance(law, RewardLaw) and law.binary for law in self.laws)
@@ -79,22 +75,6 @@ def all_of(kind: type, law: Any) -> bool:
     return all(isinstance(member, kind) for member in members)
 
 
-def _of_arm(values: Array, arm: int, axis: int) -> Array:
-    """The entries of one arm, whose axis a leaf for all arms lacks."""
-    if values.ndim < -axis:
-        return values
-    return jnp.take(values, min(arm, values.shape[axis] - 1), axis=axis)
-
-
-def one_for_all(law: DelayLaw) -> DelayLaw:
-    """The law of each arm, where all arms have the same and its numbers are known; else ``law``."""
-    if len(law.batch_shape) != 1 or _checks.is_traced(law):
-        return law
-    first, *others = (law.of_arm(i) for i in range(law.batch_shape[0]))
-    same = all(bool(eqx.tree_equal(first, other)) for other in others)
-    return first if same and isinstance(first, DelayLaw) else law
-
-
 class Lossy(DelayLaw):
     """With probability ``loss`` the reward never arrives, else it follows ``delay``:
     ``P(D > m) = loss + (1 - loss) P(delay > m)``.
@@ -121,10 +101,6 @@ class Lossy(DelayLaw):
     @property
     def batch_shape(self) -> tuple[int, ...]:
         return jnp.broadcast_shapes(self.delay.batch_shape, self.loss.shape)
-
-    def of_arm(self, arm: int) -> Law:
-        parts = self.delay.of_arm(arm), _of_arm(self.loss, arm, axis=-1)
-        return eqx.tree_at(lambda law: (law.delay, law.loss), self, parts)
 
     @property
     def mean(self) -> Float[Array, "*K"]:
@@ -191,10 +167,6 @@ class Mixture(DelayLaw):
     @property
     def batch_shape(self) -> tuple[int, ...]:
         return jnp.broadcast_shapes(self.weights.shape[:-1], *(law.batch_shape for law in self.laws))
-
-    def of_arm(self, arm: int) -> Law:
-        parts = tuple(law.of_arm(arm) for law in self.laws), _of_arm(self.weights, arm, axis=-2)
-        return eqx.tree_at(lambda law: (law.laws, law.weights), self, parts)
 
     @property
     def mean(self) -> Float[Array, "*K"]:

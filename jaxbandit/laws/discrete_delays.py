@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, Int
 
 from jaxbandit import _checks
 from jaxbandit._checks import NEVER
-from jaxbandit.laws.base import DelayLaw, Law, comparable
+from jaxbandit.laws.base import DelayLaw, comparable
 from jaxbandit.laws.rounding import whole, with_never
 from jaxbandit.laws.tables import Table
 
@@ -32,9 +32,6 @@ class NoDelay(DelayLaw):
     @property
     def batch_shape(self) -> tuple[int, ...]:
         return () if self.num_arms is None else (self.num_arms,)
-
-    def of_arm(self, arm: int) -> Law:
-        return NoDelay()
 
     @property
     def mean(self) -> Float[Array, "*K"]:
@@ -193,9 +190,6 @@ class Empirical(DelayLaw):
     @property
     def batch_shape(self) -> tuple[int, ...]:
         return self.table.shape
-
-    def of_arm(self, arm: int) -> Law:
-        return eqx.tree_at(lambda law: law.table, self, self.table.of_arm(arm))
 
     @property
     def mean(self) -> Float[Array, "*K"]:

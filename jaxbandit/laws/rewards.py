@@ -4,14 +4,13 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import log_ndtr, ndtr, ndtri
 from jaxtyping import Array, Float, Int
 
 from jaxbandit import _checks
-from jaxbandit.laws.base import Law, RewardLaw, safe_log
+from jaxbandit.laws.base import RewardLaw, safe_log
 from jaxbandit.laws.tables import Table
 
 
@@ -98,9 +97,6 @@ class Discrete(RewardLaw):
     @property
     def batch_shape(self) -> tuple[int, ...]:
         return self.table.shape
-
-    def of_arm(self, arm: int) -> Law:
-        return eqx.tree_at(lambda law: law.table, self, self.table.of_arm(arm))
 
     @property
     def mean(self) -> Float[Array, "*K"]:

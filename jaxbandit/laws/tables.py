@@ -57,12 +57,6 @@ class Table(eqx.Module):
     def shape(self) -> tuple[int, ...]:
         return self.probabilities.shape[:-1]
 
-    def of_arm(self, arm: int) -> "Table":
-        if not self.shape:
-            return self
-        rows = (self.probabilities[..., arm, :], self.beyond[..., arm, :])
-        return eqx.tree_at(lambda table: (table.probabilities, table.beyond), self, rows)
-
     def survival(self, x: Any) -> Float[Array, "*K"]:
         return self._total(x, jnp.greater)
 

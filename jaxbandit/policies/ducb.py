@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, Int
 from jaxbandit import _checks
 from jaxbandit._checks import NEVER
 from jaxbandit.laws.base import DelayLaw
-from jaxbandit.laws.combined import all_of, one_for_all
+from jaxbandit.laws.combined import all_of
 from jaxbandit.policies.base import ArmStatistics, Policy, check_single, where_pulled
 from jaxbandit.policies.effective import EffectivePulls
 from jaxbandit.policies.observations import Conversions
@@ -49,10 +49,10 @@ def window_or_never(window: Int[Array, ""] | None) -> Int[Array, ""]:
 
 
 def delay_law(name: str, cdf: Any) -> DelayLaw:
-    """The law to be believed in. Equal laws for all arms are one, and give its bits."""
+    """The law to be believed in, checked."""
     if not all_of(DelayLaw, cdf):
         raise TypeError(f"{name}: cdf must be a delay law such as Pareto(0.7), got {cdf!r}")
-    return one_for_all(cdf)
+    return cdf
 
 
 def check_arms(name: str, cdf: DelayLaw, num_arms: int) -> None:

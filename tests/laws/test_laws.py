@@ -180,15 +180,6 @@ def test_log_densities_of_rewards_integrate_to_the_law(law, arm):
 
 
 @each(REWARDS | DELAYS, "law")
-def test_the_law_of_an_arm_is_that_arm_s(law):
-    for arm in range(NUM_ARMS):
-        one = law.of_arm(arm)
-        assert one.batch_shape == ()
-        for x in (0, 0.3, 1, 7):
-            np.testing.assert_allclose(one.survival(x), arms(law.survival(x), arm), rtol=1e-6)
-
-
-@each(REWARDS | DELAYS, "law")
 def test_a_law_is_a_pytree_of_arrays(law):
     leaves, structure = jax.tree.flatten(law)
     assert all(isinstance(leaf, jax.Array) for leaf in leaves)
