@@ -57,6 +57,7 @@ POLICIES: dict[str, jb.Policy] = {
     "OTFLinUCB": jb.OTFLinUCB(window=20),
     "ODAAF": jb.ODAAF(expected_delay=0.0),
     "Batched": jb.Batched(jb.DUCB(window=20, cdf=jb.Pareto(0.7)), period=7),
+    "Queued": jb.Queued(jb.UCB1()),
     "Windowed": jb.Windowed(jb.DelayedUCB1(), window=15),
     "Uniform": jb.Uniform(),
     "Softmax": jb.Softmax(jb.PatientBandits(0.3), temperature=0.1),

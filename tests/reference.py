@@ -347,3 +347,31 @@ def batched(inner: Index, period: int) -> Index:
         return inner(known, i)
 
     return index
+
+
+def queued(inner: Index) -> Index:
+    """QPM-D: what settles waits in a queue of its arm, until the policy inside wishes that arm."""
+    now: dict = {}
+
+    def wish() -> int:
+        own: History = now["own"]
+        return min((-inner(own, i), own.count(i), i) for i in range(own.num_arms))[2]
+
+    def index(h: History, i: int) -> float:
+        if i == 0 and h.t == 1:
+            now["own"] = History(np.zeros_like(h.rewards), np.zeros_like(h.delays))
+            now["queues"] = [[] for _ in range(h.num_arms)]
+            now["wish"] = wish()
+        elif i == 0:
+            for arm, queue in enumerate(now["queues"]):
+                s = h.pulls_of(arm)
+                s = s[s + np.maximum(h.delays[s - 1, arm], 1) == h.t]
+                queue += [h.rewards[s - 1, arm].mean()] * len(s) if len(s) else []
+            while now["queues"][now["wish"]]:
+                arm, own = now["wish"], now["own"]
+                own.rewards[len(own.arms), arm] = now["queues"][arm].pop(0)
+                own.arms.append(arm)
+                now["wish"] = wish()
+        return float(i == now["wish"])
+
+    return index

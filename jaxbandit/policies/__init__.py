@@ -14,6 +14,7 @@ from jaxbandit.policies.observations import Anonymous, Conversions, ConversionsB
 from jaxbandit.policies.odaaf import ODAAF
 from jaxbandit.policies.otf import OTFLinUCB
 from jaxbandit.policies.patient import PatientBandits, corollary1_alpha
+from jaxbandit.policies.queued import Queued
 from jaxbandit.policies.softmax import Softmax
 from jaxbandit.policies.thompson import CorrectedThompson, DelayedThompson, Thompson
 from jaxbandit.policies.ucb import UCB1, DelayedUCB1, Discarding
@@ -42,6 +43,7 @@ __all__ = [
     "OTFLinUCB",
     "PatientBandits",
     "Policy",
+    "Queued",
     "Softmax",
     "SuccessiveElimination",
     "Thompson",

@@ -98,6 +98,8 @@ PAIRS = {
         lambda: jb.Batched(jb.DUCB(40, jb.Pareto(0.7)), 20),
         reference.batched(reference.ducb(40, pareto(0.7)), 20),
     ),
+    "Queued": (lambda: jb.Queued(jb.UCB1()), reference.queued(reference.ucb1)),
+    "Queued feedback": (lambda: jb.Queued(jb.DelayedUCB1()), reference.queued(reference.delayed_ucb1)),
     "Thompson": (jb.Thompson, reference.thompson(uniforms)),
     "Thompson, other prior": (lambda: jb.Thompson(0.2, 3.0), reference.thompson(uniforms, 0.2, 3.0)),
     "DelayedThompson": (lambda: jb.DelayedThompson(0.5, 0.5), reference.delayed_thompson(uniforms, 0.5, 0.5)),

@@ -154,3 +154,20 @@ def test_draws_of_thompson_sampling_differ_from_run_to_run():
     runs = jb.simulate_batch(0, instance(), jb.Thompson(), horizon=100, seeds=20)
     assert len(np.unique(runs.pulls[:, -1, 1])) > 5
     assert {"Thompson", "DelayedThompson", "CorrectedThompson"} <= AT_RANDOM
+
+
+@pytest.mark.parametrize("policy", [jb.UCB1(), jb.KLUCB(), jb.DelayedUCB1(), jb.PatientBandits(0.3)])
+def test_queued_is_the_policy_itself_without_delays(policy):
+    problem = jb.Instance(jb.Bernoulli([0.2, 0.5, 0.6]), jb.NoDelay())
+    run, inside = (jb.simulate(3, problem, p, horizon=200) for p in (jb.Queued(policy), policy))
+    jax.tree.map(np.testing.assert_array_equal, run, inside)
+
+
+def test_queued_refuses_what_cannot_be_fed_at_once():
+    with refused(TypeError, "needs feedback by pull"):
+        jb.Queued(jb.AdaptPatientBandits(1.0, 0.3, 0.3))
+    with refused(ValueError, "Discarding waits"):
+        jb.Queued(jb.Discarding(10))
+    for policy in (jb.Thompson(), jb.Softmax(jb.UCB1(), 0.1)):
+        with refused(ValueError, "draws"):
+            jb.simulate(0, instance(), jb.Queued(policy), horizon=5)

@@ -101,14 +101,20 @@ class Watched(Wrapped):
         return self.policy.diagnostics(state[0], t) | {"bad": bad}
 
 
+def tilted(policy: jb.Policy, tilt) -> jb.Policy:
+    """Where the ties are broken, which in ``Queued`` is inside."""
+    tilt = jnp.asarray(tilt, float)
+    return jb.Queued(Tilted(policy.policy, tilt)) if isinstance(policy, jb.Queued) else Tilted(policy, tilt)
+
+
 @each({name: policy for name, policy in POLICIES.items() if name not in AT_RANDOM}, "policy")
 @pytest.mark.parametrize("order", [(1, 0, 2), (2, 0, 1), (2, 1, 0)])
 def test_permuting_the_arms_permutes_the_pulls(policy, order):
     rewards, delays = tables(4)
     tilt = np.array([0.1, 0.9, 0.5])
     order = np.array(order)
-    plain = np.asarray(jb.replay(rewards, delays, Tilted(policy, jnp.asarray(tilt, float))).arms)
-    permuted = jb.replay(rewards[:, order], delays[:, order], Tilted(policy, jnp.asarray(tilt[order], float)))
+    plain = np.asarray(jb.replay(rewards, delays, tilted(policy, tilt)).arms)
+    permuted = jb.replay(rewards[:, order], delays[:, order], tilted(policy, tilt[order]))
     np.testing.assert_array_equal(order[np.asarray(permuted.arms)], plain)
 
 
@@ -119,6 +125,7 @@ SILENCE_TELLS_AFTER = {
     "Discarding": 15 + NUM_ARMS,
     "Windowed": 15,
     "Batched": 7,  # until its first night
+    "Queued": 1,  # plays its wish until that answers
     "ODAAF": 1,  # plays one arm after another, in blocks
 }
 """Policies that take it as evidence when a pull has been silent for a while, and the rounds before they can."""
