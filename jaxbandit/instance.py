@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jaxbandit import _checks
+from jaxbandit._show import show
 from jaxbandit.laws.base import DelayLaw, RewardLaw
 from jaxbandit.laws.combined import all_of
 
@@ -49,6 +50,9 @@ class Instance(eqx.Module):
         mean = self.reward.mean
         if not _checks.is_traced(mean) and not _is_mean(np.asarray(mean)).all():
             raise ValueError(f"Instance: the means of reward must lie in [0, 1], got {mean}; rescale rewards to [0, 1]")
+
+    def __repr__(self) -> str:
+        return show(self)
 
     @property
     def num_arms(self) -> int:

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Num
 
 from jaxbandit import _checks
+from jaxbandit._show import known, show
 from jaxbandit.engine import tape
 from jaxbandit.engine.history import History, length, lived, past, with_arrivals
 from jaxbandit.engine.ledger import Ledger, Rewards, rewards_of
@@ -32,6 +33,15 @@ class Run(NamedTuple):
     regret: Float[Array, "*seeds C"]
     diagnostics: dict[str, Num[Array, "*seeds C"]]
     rewards: Rewards | None = None
+
+    def __repr__(self) -> str:
+        """One line; inside ``jit`` and the like, where there are no numbers yet, the shapes."""
+        if not known(self.rounds) or not known(self.pulls) or not known(self.regret):
+            return show(self)
+        *seeds, _, arms = self.pulls.shape
+        runs = f"{' x '.join(map(str, seeds))} seeds" if seeds else "1 seed"
+        horizon, regret = np.max(np.asarray(self.rounds)), np.mean(np.asarray(self.regret[..., -1]))
+        return f"<Run: {runs}, horizon {horizon}, {arms} arms, mean final regret {regret:.6g}>"
 
 
 def simulate(

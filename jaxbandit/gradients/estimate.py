@@ -17,6 +17,7 @@ from jax.custom_derivatives import SymbolicZero
 from jaxtyping import Array, Float
 
 from jaxbandit import _checks
+from jaxbandit._show import show
 from jaxbandit.engine import tape
 from jaxbandit.engine.protocol import plan
 from jaxbandit.gradients.differences import (
@@ -59,6 +60,9 @@ class RegretGradient(NamedTuple):
     value_error: Float[Array, ""]
     gradient_error: Any
     estimates: str
+
+    def __repr__(self) -> str:
+        return show(self)
 
 
 def expected_regret(

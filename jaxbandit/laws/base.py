@@ -13,6 +13,7 @@ from jaxtyping import Array, Float, Int, Shaped
 
 from jaxbandit import _keys
 from jaxbandit._arms import pick
+from jaxbandit._show import show
 
 
 def survival_by_arm(law: "Law", x: Array) -> Array:
@@ -69,6 +70,9 @@ class Law(eqx.Module):
                 setattr(cls, name, at_every_point(getattr(cls, name)))
 
     mean: eqx.AbstractVar[Float[Array, "*K"]]
+
+    def __repr__(self) -> str:
+        return show(self)
 
     @property
     def batch_shape(self) -> tuple[int, ...]:

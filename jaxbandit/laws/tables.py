@@ -27,7 +27,7 @@ class Table(eqx.Module):
 
     values: Shaped[Array, " n"]
     probabilities: Float[Array, "*K n"]
-    beyond: Float[Array, "*K n"]
+    beyond: Float[Array, "*K n"] = eqx.field(repr=False)
 
     def __init__(self, law: str, name: str, values: Array, probabilities: Any):
         self.probabilities = _checks.floats(

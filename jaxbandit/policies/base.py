@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Num
 
 from jaxbandit._arms import one_hot
+from jaxbandit._show import show
 from jaxbandit.policies.observations import Conversions, Observation, counts
 
 
@@ -34,6 +35,9 @@ class Policy(eqx.Module):
 
     observes: ClassVar[type[Observation]] = Conversions
     """What ``update`` is given: ``Anonymous``, ``Conversions``, ``Feedback`` or ``ConversionsByPull``."""
+
+    def __repr__(self) -> str:
+        return show(self)
 
     @abc.abstractmethod
     def init(self, num_arms: int, horizon: int) -> Any:

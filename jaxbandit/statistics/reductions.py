@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float, Real
 
 from jaxbandit import _checks
+from jaxbandit._show import show
 
 
 class MeanCI(NamedTuple):
@@ -18,6 +19,9 @@ class MeanCI(NamedTuple):
     low: Any
     high: Any
     standard_error: Any
+
+    def __repr__(self) -> str:
+        return show(self)
 
 
 @runtime_checkable
