@@ -16,6 +16,7 @@ from experiments.report import Options, check_output
 FIGURES = ("fig2", "fig3", "fig4", "fig5")
 ROOMS = {
     "paper": (*FIGURES, "lower_bound", "coverage", "adaptive", "rates", "corollary1"),
+    "field": ("field", "vernade2017", "joulani2013", "batches", "lancewicki2021"),
     "gradients": ("tune_alpha", "adversary", "learned_index", "sensitivity"),
     "benchmark": ("benchmark",),
 }
