@@ -85,12 +85,11 @@ class Windowed(Policy):
 
 
 class BatchedState(NamedTuple):
-    """The state of the policy inside, what it has not been told yet, and from which round on."""
+    """The state of the policy inside, and the arm and the news of every round."""
 
     policy: Any
     arms: Int[Array, "T+1"]
     log: PyTree[Array]
-    since: Int[Array, ""]
 
 
 class Batched(Policy):
@@ -140,11 +139,15 @@ class Batched(Policy):
             policy=jax.tree.map(jnp.asarray, self.policy.init(num_arms, horizon)),
             arms=by_round,
             log=log,
-            since=jnp.ones((), jnp.int32),
         )
 
+    def _since(self, t: Int[Array, ""]) -> Int[Array, ""]:
+        """The first round of which the policy inside knows nothing in round t. Not in the state, which differs from run to
+        run: so runs side by side learn in the same rounds, and copy nothing in the others."""
+        return (t - 1) // self.period * self.period + 1
+
     def scores(self, state: BatchedState, t: Int[Array, ""], key: Array) -> Float[Array, " K"]:
-        return self.policy.scores(state.policy, state.since, key)
+        return self.policy.scores(state.policy, self._since(t), key)
 
     def update(self, state: BatchedState, t: Int[Array, ""], arm: Int[Array, ""], observation: Any) -> BatchedState:
         arms = state.arms.at[t].set(arm)
@@ -154,12 +157,11 @@ class Batched(Policy):
             seen = jax.tree.map(lambda rows, new: rows[s].astype(new.dtype), log, observation)
             return self.policy.update(inner, s, arms[s], seen)
 
-        now = t % self.period == 0
-        policy = jax.lax.fori_loop(state.since, jnp.where(now, t + 1, state.since), learn, state.policy)
-        return BatchedState(policy=policy, arms=arms, log=log, since=jnp.where(now, t + 1, state.since))
+        policy = jax.lax.fori_loop(self._since(t), jnp.where(t % self.period == 0, t + 1, 0), learn, state.policy)
+        return BatchedState(policy=policy, arms=arms, log=log)
 
     def wait(self, delay: Int[Array, ""]) -> Int[Array, ""]:
         return self.policy.wait(delay)
 
     def diagnostics(self, state: BatchedState, t: Int[Array, ""]) -> dict[str, Array]:
-        return self.policy.diagnostics(state.policy, state.since)
+        return self.policy.diagnostics(state.policy, self._since(t))
