@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from tests.examples import each
 
+SLOW = pytest.mark.slow
 REWARD, DELAY, POLICY = jb.Bernoulli([0.4, 0.7]), jb.Pareto([1.0, 0.4]), jb.PatientBandits(0.3)
 
 
@@ -54,8 +54,20 @@ INTEGERS = {
     "Discarding": (of_policy(jb.Discarding), 4, -1),
 }
 
+QUICK = {
+    *("Bernoulli", "Discrete sum", "TruncatedNormal", "Pareto", "Pareto NaN", "Lossy", "PerArm"),
+    *("PatientBandits", "DUCB", "Softmax", "Constant", "DUCB window"),
+}
+"""One of each kind of check and of each kind of place; each case is a program of its own to compile."""
 
-@each(FLOATS | INTEGERS, "case")
+
+def cases() -> list:
+    found = FLOATS | INTEGERS
+    assert found.keys() >= QUICK
+    return [pytest.param(found[name], id=name, marks=[] if name in QUICK else SLOW) for name in found]
+
+
+@pytest.mark.parametrize("case", cases())
 def test_the_regret_is_nan_where_a_traced_value_is_out_of_its_range(case):
     build, good, bad = case
 
@@ -70,7 +82,9 @@ def test_the_regret_is_nan_where_a_traced_value_is_out_of_its_range(case):
             build(bad)
 
 
-@pytest.mark.parametrize("name", ["Bernoulli", "Pareto", "PatientBandits", "Softmax"])
+@pytest.mark.parametrize(
+    "name", ["Bernoulli", "PatientBandits", *(pytest.param(x, marks=SLOW) for x in ("Pareto", "Softmax"))]
+)
 def test_a_derivative_is_nan_where_a_traced_value_is_out_of_its_range(name):
     build, good, bad = FLOATS[name]
 
@@ -82,7 +96,7 @@ def test_a_derivative_is_nan_where_a_traced_value_is_out_of_its_range(name):
     assert np.isnan(both(bad)).all()
 
 
-@pytest.mark.parametrize("estimator", ["score", "crn", "relaxed"])
+@pytest.mark.parametrize("estimator", ["score", pytest.param("crn", marks=SLOW), "relaxed"])
 def test_no_estimator_hides_a_bad_value(estimator):
     def regret(mean):
         instance = jb.Instance(jb.Bernoulli(jnp.stack([jnp.asarray(0.4), mean])), DELAY)
