@@ -78,7 +78,11 @@ def executed(path: Path) -> Any:
         notebook = nbformat.read(path, 4)
         with tempfile.TemporaryDirectory() as folder:
             client = NotebookClient(
-                notebook, timeout=600, kernel_name="python3", coalesce_streams=True, resources={"metadata": {"path": folder}}
+                notebook,
+                timeout=600,
+                kernel_name="python3",
+                coalesce_streams=True,
+                resources={"metadata": {"path": folder}},
             )
             client.execute(env=os.environ | {"PYTHONPATH": str(ROOT), "MPLBACKEND": ""})
         check_claims(path.name, notebook)

@@ -171,13 +171,15 @@ def sentence(regrets: Regrets, label: str) -> str:
 def draw(regrets: Regrets, horizon: int) -> Figure:
     arms, families, labels = (of(regrets, i) for i in range(3))
     figure = plt.figure(figsize=(max(5.2 * len(arms), 10) + 3, 11.5), layout="constrained")
-    above, below = figure.subfigures(2, 1, height_ratios=[len(labels) + 5, len(grid.TOLD) + 6])
+    halves: Any = figure.subfigures(2, 1, height_ratios=[len(labels) + 5, len(grid.TOLD) + 6])
+    above, below = halves
     top, bottom = above.subplots(1, len(arms), squeeze=False)[0], below.subplots(1, len(WRONG), squeeze=False)[0]
 
     def mean_rank(label: str) -> float:
         return float(np.mean([rank(regrets, (k, family, label, TRUTH)) for k in arms for family in families]))
 
     order = sorted(labels, key=mean_rank)
+    image: Any = None
     for ax, num_arms in zip(top, arms, strict=True):
         image = heat_map(ax, regrets, order, num_arms, TRUTH)
         ax.set_title(f"K = {num_arms}, told the truth", fontsize=10)

@@ -25,9 +25,6 @@ class OneOf(jb.DelayLaw):
     def batch_shape(self) -> tuple[int, ...]:
         return self.laws[0].batch_shape
 
-    def of_arm(self, arm: int) -> "OneOf":
-        return OneOf([law.of_arm(arm) for law in self.laws], int(self.which))
-
     def _chosen(self, part: Callable[[jb.DelayLaw], Array]) -> Array:
         return jax.lax.switch(self.which, [lambda law=law: part(law) for law in self.laws])
 

@@ -249,10 +249,13 @@ class Agent:
     def _rounds(self, first: int, count: int, room: int) -> Rounds:
         """The log of rounds ``first``, ``first + 1``, ..."""
         one, table = (room,), (room, self._num_arms)
-        found: Any = Rounds(
-            *(np.zeros(shape, kind) for shape, kind in ((one, _INT), (one, self._float), (one, _INT))),
-            rewards=np.zeros(table, self._float),
-            settled=np.zeros(table, _INT),
+        blank: Any = np.zeros
+        found = Rounds(
+            arms=blank(one, _INT),
+            reward=blank(one, self._float),
+            delay=blank(one, _INT),
+            rewards=blank(table, self._float),
+            settled=blank(table, _INT),
         )
         for i, s in enumerate(range(first, first + count)):
             found.arms[i], found.reward[i], found.delay[i] = self._pull(s)
