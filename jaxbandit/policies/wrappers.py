@@ -142,8 +142,8 @@ class Batched(Policy):
         )
 
     def _since(self, t: Int[Array, ""]) -> Int[Array, ""]:
-        """The first round of which the policy inside knows nothing in round t. Not in the state, which differs from run to
-        run: so runs side by side learn in the same rounds, and copy nothing in the others."""
+        """The first round of which the policy inside knows nothing in round t. Not in the state, which differs from run
+        to run: so runs side by side learn in the same rounds, and copy nothing in the others."""
         return (t - 1) // self.period * self.period + 1
 
     def scores(self, state: BatchedState, t: Int[Array, ""], key: Array) -> Float[Array, " K"]:
