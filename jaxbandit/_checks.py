@@ -84,12 +84,12 @@ def integers(name: str, x: Any, low: int, high: int, mend: str) -> Array:
     return jnp.asarray(x, dtype=jnp.int32)
 
 
-def nan_unless(good: Bool[Array, "..."], x: Float[Array, "..."]) -> Float[Array, "..."]:
+def nan_unless(good: Bool[Array | np.ndarray, "..."], x: Float[Array | np.ndarray, "..."]) -> Float[Array, "..."]:
     """``x``, bit for bit, where it is ``good``, else NaN. A product, so that its derivatives are NaN there too."""
     return jnp.where(good, 1, jnp.nan).astype(x.dtype) * x
 
 
-def invalid_unless(good: Bool[Array, "..."], x: Int[Array, "..."]) -> Int[Array, "..."]:
+def invalid_unless(good: Bool[Array | np.ndarray, "..."], x: Int[Array | np.ndarray, "..."]) -> Int[Array, "..."]:
     """``x`` where it is ``good``, else ``INVALID``."""
     return jnp.where(good, x, INVALID)
 

@@ -70,7 +70,7 @@ def test_new_numbers_compile_nothing():
 @pytest.mark.parametrize("horizon", [100, 3000, 1_000_000])
 def test_chunks_cover_the_seeds_and_fit(devices, seeds, horizon):
     bytes_per_run = engine.bytes_per_run(INSTANCE, jb.AdaptPatientBandits(1.0, 0.2, 0.5), horizon, 200)
-    assert bytes_per_run > 20 * horizon
+    assert bytes_per_run > 16 * horizon  # a log, sums by delay for two windows and two arms, and the calendar
     layout = engine._layout(seeds, devices, engine.side_by_side(bytes_per_run, 2, "cpu"))
     assert layout.devices == devices
     total = layout.devices * layout.chunks * layout.lanes
