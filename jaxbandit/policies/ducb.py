@@ -39,7 +39,7 @@ class CorrectedState(NamedTuple):
         )
 
 
-def window_or_none(name: str, window: Any) -> Int[Array, ""] | None:
+def window_or_none(name: str, window: Any) -> Int[Array, "..."] | None:
     mend = "give a number of rounds, or None for the uncensored version"
     return None if window is None else _checks.integers(f"{name}: window", window, 1, NEVER, mend)
 

@@ -67,7 +67,7 @@ def klucb_index(
     return where_pulled(pulls, bernoulli_upper(mean, budget / n))
 
 
-def _constant(name: str, c: Any) -> Float[Array, ""]:
+def _constant(name: str, c: Any) -> Float[Array, "..."]:
     return _checks.floats(f"{name}: c", c, "finite and >= 0", "0 is best in practice, 3 is what the theory asks for")
 
 

@@ -14,7 +14,7 @@ from jaxbandit.policies.ducb import CorrectedState, check_arms, delay_law, windo
 from jaxbandit.policies.observations import Conversions, Feedback
 
 
-def _prior(name: str, count: Any) -> Float[Array, ""]:
+def _prior(name: str, count: Any) -> Float[Array, "..."]:
     return _checks.floats(name, count, "finite and > 0", "1 and 1 are a uniform prior")
 
 

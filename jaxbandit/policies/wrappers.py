@@ -124,26 +124,22 @@ class Batched(Policy):
 
     def init(self, num_arms: int, horizon: int) -> BatchedState:
         check_single(self)
-        rewards, settled = jnp.zeros((horizon + 1, num_arms)), None
-        if self.observes is Feedback:
-            settled = jnp.zeros((horizon + 1, num_arms), jnp.int32)
-        by_round = jnp.zeros(horizon + 1, jnp.int32)
         old = None
         if self.observes is ConversionsByPull:
-            shape = (horizon + 1, *self.policy.windows(jnp.zeros(num_arms, jnp.int32)).shape)
+            shape = self.policy.windows(jnp.zeros(num_arms, jnp.int32)).shape
             old = Sums(pulls=jnp.zeros(shape, jnp.int32), rewards=jnp.zeros(shape))
-        log = observation_of(self.observes, rewards, settled, old)
-        if hasattr(log, "reward"):  # of all arms together
-            log = log._replace(reward=jnp.zeros(horizon + 1))
+        news = observation_of(self.observes, jnp.zeros(num_arms), jnp.zeros(num_arms, jnp.int32), old)
         return BatchedState(
             policy=jax.tree.map(jnp.asarray, self.policy.init(num_arms, horizon)),
-            arms=by_round,
-            log=log,
+            arms=jnp.zeros(horizon + 1, jnp.int32),
+            log=jax.tree.map(lambda x: jnp.zeros((horizon + 1, *x.shape), x.dtype), news),
         )
 
     def _since(self, t: Int[Array, ""]) -> Int[Array, ""]:
-        """The first round of which the policy inside knows nothing in round t. Not in the state, which differs from run
-        to run: so runs side by side learn in the same rounds, and copy nothing in the others."""
+        """The first round of which the policy inside knows nothing in round t.
+
+        Not in the state, which differs from run to run: so runs side by side learn in the same rounds.
+        """
         return (t - 1) // self.period * self.period + 1
 
     def scores(self, state: BatchedState, t: Int[Array, ""], key: Array) -> Float[Array, " K"]:
