@@ -13,7 +13,6 @@ from jaxbandit.policies.base import Policy, check_single
 from jaxbandit.policies.observations import (
     Conversions,
     ConversionsByPull,
-    Feedback,
     Observation,
     Sums,
 )
