@@ -131,7 +131,7 @@ def draw(results: Results, undelayed: Found, horizon: int, seeds: int) -> Figure
         ax.plot(MEAN_DELAYS, bound(horizon) + prices, color="black", ls="-.", marker="^", label="Theorem 7's bound")
         ax.set(xscale="log", xlabel="mean delay", ylim=0, title=f"{law} delays")
     axes[0].set_ylabel(f"regret at T = {horizon}")
-    axes[0].legend(fontsize=8, loc="upper left", bbox_to_anchor=(0, 0.7))
+    axes[0].legend(fontsize=8, loc="upper left", bbox_to_anchor=(0, 0.66))
     figure.suptitle(f"μ = {MEANS}; {seeds} runs, 95 % bands")
     return figure
 
