@@ -22,6 +22,7 @@ HORIZON = 10_000
 SEEDS, SLOW_SEEDS = 60, 20
 WRONG = {"half": 0.5, "double": 2.0}
 WRONG_ARMS = 5
+QUICK_FAMILIES = ("none", "fixed 250", "½ lost", "Pareto .8 to .2", "lognormal 10 to 1000")
 MOST = 20
 """Where the colours end."""
 LINEAR = 0.8
@@ -40,7 +41,7 @@ def main(options: Options) -> None:
     started = time.perf_counter()
     horizon = options.horizon or (1000 if options.quick else HORIZON)
     instances = {WRONG_ARMS: INSTANCES[WRONG_ARMS]} if options.quick else INSTANCES
-    families = list(grid.delays(2))
+    families = QUICK_FAMILIES if options.quick else list(grid.delays(2))
     regrets: Regrets = {}
     for num_arms, means in instances.items():
         for belief, factor in ({TRUTH: 1.0} | (WRONG if num_arms == WRONG_ARMS else {})).items():

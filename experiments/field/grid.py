@@ -98,6 +98,7 @@ def policies(told: Told) -> Mapping[str, jb.Policy]:
         "Delayed-Thompson": jb.DelayedThompson(),
         "Delayed-KL-UCB": jb.DelayedKLUCB(),
         "Delayed-UCB1": jb.DelayedUCB1(),
+        "Queued(UCB1)": jb.Queued(jb.UCB1()),
         "SuccessiveElimination": jb.SuccessiveElimination(),
         "Batched(Del. Thompson)": jb.Batched(jb.DelayedThompson(), NIGHTLY),
         "ODAAF": jb.ODAAF(told.expected),
@@ -124,6 +125,7 @@ SLOW = (
     "Adapt-PatientBandits",
     "Delayed-Thompson",
     "Batched(Del. Thompson)",
+    "Queued(UCB1)",
 )
 """Draws, and what keeps long tables: fewer runs."""
 

@@ -95,11 +95,18 @@ def test_the_verdicts_on_joulani_follow_the_numbers():
     found = joulani2013.Found(np.array([50.0, 52.0, 51.0]), np.array([[10, 10, 10]] * 3))
     base = joulani2013.Found(np.array([49.0, 50.0, 51.0]), np.array([[0, 0, 0]] * 3))
     cells = {(law, mean): found for law in joulani2013.laws() for mean in (100, 1000)}
-    assert [claim.holds for claim in joulani2013.claims(cells, base, 1000)] == [True, True, True]
+
+    def holds(queued: joulani2013.Results, told: joulani2013.Results = cells) -> list[bool]:
+        results = {"Delayed-UCB1": told, "Queued(UCB1)": queued}
+        results = {label: {joulani2013.UNDELAYED: base} | by_delay for label, by_delay in results.items()}
+        return [claim.holds for claim in joulani2013.claims(results, 1000)]
+
+    assert holds(cells) == [True, True, True, True]
     worse = {cell: joulani2013.Found(x.regret + 10_000, x.outstanding + 20_000) for cell, x in cells.items()}
-    assert [claim.holds for claim in joulani2013.claims(worse, base, 1000)] == [True, True, False]
+    assert holds(cells, worse) == [True, True, True, False]
     many = {cell: x._replace(regret=x.regret + 10_000) for cell, x in cells.items()}
-    assert [claim.holds for claim in joulani2013.claims(many, base, 1000)] == [False, False, True]
+    assert holds(many) == [True, True, False, True]
+    assert holds(many, many) == [False, False, False, True]
 
 
 def test_the_verdicts_on_batches_follow_the_numbers():
