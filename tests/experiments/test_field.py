@@ -1,6 +1,7 @@
 """The experiments on the field's policies: what they are told, and what is read off the numbers."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -22,14 +23,13 @@ def test_every_public_policy_is_in_the_field():
 def test_one_of_several_laws_is_that_law(family):
     law, chosen = grid.delays(3)[family], grid.one_of(3, family)
     assert isinstance(chosen, OneOf)
-    u = np.float32([[0.01], [0.3], [0.9]])
-    np.testing.assert_array_equal(chosen.isf(u), law.isf(u))
+    for u in jnp.asarray([0.01, 0.3, 0.9]):
+        np.testing.assert_array_equal(chosen.isf(u), law.isf(u))
     for x in (0, 1, 40, 250):
         np.testing.assert_array_equal(chosen.survival(x), law.survival(x))
         np.testing.assert_array_equal(chosen.cdf(x), law.cdf(x))
         np.testing.assert_allclose(chosen.log_prob(x), law.log_prob(x), rtol=1e-6)
     np.testing.assert_array_equal(chosen.mean, law.mean)
-    np.testing.assert_array_equal(chosen.of_arm(2).survival(40), law.of_arm(2).survival(40))
     runs = [
         jb.simulate(3, jb.Instance(jb.Bernoulli(MEANS), delay), jb.DelayedUCB1(), horizon=300).pulls
         for delay in (law, chosen)
