@@ -2,6 +2,7 @@
 
 from jaxbandit._checks import NEVER
 from jaxbandit._keys import seed_key as fold_in
+from jaxbandit.decisions import Decision, Tuned, compare
 from jaxbandit.engine import History, Rewards, Run, Trace, choose, replay, simulate, simulate_batch, trace
 from jaxbandit.gradients import RegretGradient, RoundedWindow, expected_regret, regret_and_gradient
 from jaxbandit.instance import Instance
@@ -95,6 +96,7 @@ __all__ = [
     "Conversions",
     "ConversionsByPull",
     "CorrectedThompson",
+    "Decision",
     "DelayLaw",
     "DelayedKLUCB",
     "DelayedThompson",
@@ -134,12 +136,14 @@ __all__ = [
     "Thompson",
     "Trace",
     "TruncatedNormal",
+    "Tuned",
     "Uniform",
     "Weibull",
     "Windowed",
     "assumption1_tail_index",
     "assumption2_constant",
     "choose",
+    "compare",
     "corollary1_alpha",
     "ducb_consistent_window",
     "ducb_limits",

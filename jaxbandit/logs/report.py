@@ -4,6 +4,7 @@ import csv
 import html
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -192,8 +193,11 @@ def text(fit: LogFit) -> str:
     return "\n".join([*lines, "", *sentences(fit)]).rstrip()
 
 
-def write(fit: LogFit, folder: Path) -> list[Path]:
-    """Tables (CSV), pictures (PNG) and a page (HTML) with all of it, in a folder that is there."""
+def write(fit: LogFit, folder: Path, decision: Any = None) -> list[Path]:
+    """Tables (CSV), pictures (PNG) and a page (HTML) with all of it, in a folder that is there.
+
+    ``decision`` is what ``compare`` gives, if the page is to have it too.
+    """
     from jaxbandit.logs.plot import draw, plt
 
     for name, rows in (("arms", table(fit)), ("families", family_table(fit))):
@@ -202,14 +206,19 @@ def write(fit: LogFit, folder: Path) -> list[Path]:
             writer = csv.DictWriter(file, fieldnames=fields or ["arm"])
             writer.writeheader()
             writer.writerows(rows)
-    figure = draw(fit)
-    figure.savefig(folder / "log.png", dpi=130, bbox_inches="tight")
-    plt.close(figure)
-    (folder / "report.html").write_text(_page(fit), encoding="utf-8")
-    return [folder / name for name in ("arms.csv", "families.csv", "log.png", "report.html")]
+    figures = {"log.png": draw(fit)}
+    if decision is not None:
+        decision.table().to_csv(folder / "decision.csv")
+        figures["decision.png"] = decision.plot()
+    for name, figure in figures.items():
+        figure.savefig(folder / name, dpi=130, bbox_inches="tight")
+        plt.close(figure)
+    (folder / "report.html").write_text(_page(fit, decision), encoding="utf-8")
+    names = ["arms.csv", "families.csv", *(["decision.csv"] if decision else []), *figures, "report.html"]
+    return [folder / name for name in names]
 
 
-def _page(fit: LogFit) -> str:
+def _page(fit: LogFit, decision: Any) -> str:
     warnings = "".join(f"<li>{html.escape(line)}</li>" for line in sentences(fit)) or "<li>Nothing to warn of.</li>"
     numbers = html.escape(text(fit).split("\n\n")[0])
     return f"""<!doctype html>
@@ -228,5 +237,16 @@ families that fit equally well. A tail is light where delays fall off faster tha
 {html.escape(fit.unit)} is {fit.rounds_per_unit:.6g} rounds.</p>
 <h2>Pictures</h2><p>Left: the share converted against time since the pull, as counted (steps, with 95 % bands) and as
 fitted. Right: the share of conversions still to come.</p><img src="log.png" alt="Incidence and survival of every arm">
+{_of_decision(decision)}
 <p>All numbers: <a href="arms.csv">arms.csv</a>, <a href="families.csv">families.csv</a>.</p></body></html>
 """
+
+
+def _of_decision(decision: Any) -> str:
+    if decision is None:
+        return ""
+    return f"""<h2>Which policy to run</h2><pre>{html.escape(str(decision))}</pre>
+<p>Every policy goes on from the log, on instances that the log leaves possible and on the same luck. An interval is for
+the truth, with what the log leaves open and the luck of the runs in it.</p>
+<img src="decision.png" alt="Conversions lost, and the probability of being the best"><p>All numbers:
+<a href="decision.csv">decision.csv</a>.</p>"""

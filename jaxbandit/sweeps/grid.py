@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit import _checks
@@ -51,7 +52,7 @@ class Cells(NamedTuple):
     policies: tuple[Policy, ...]
 
     def first(self) -> tuple[Instance, tuple[Policy, ...]]:
-        return jax.tree.map(lambda x: x[0], (self.instances, self.policies))
+        return jax.tree.map(lambda x: jnp.asarray(x[0]), (self.instances, self.policies))
 
 
 def axes_of(axes: Mapping[Any, Any]) -> tuple[Axis, ...]:

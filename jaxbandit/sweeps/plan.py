@@ -58,7 +58,7 @@ class Plan(NamedTuple):
         """First and last cell, first and last seed of a block (the last ones excluded)."""
         return *self.cell_edges[i : i + 2], *self.seed_ranges[j]  # pyright: ignore[reportReturnType]
 
-    def places(self, values: list[list[float]]) -> np.ndarray:
+    def places(self, values: list[list[Any]]) -> np.ndarray:
         """Where the cells are."""
         index = {tuple(cell): at for at, cell in enumerate(self.values)}
         return np.array([index[tuple(cell)] for cell in values])

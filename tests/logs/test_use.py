@@ -138,6 +138,23 @@ def test_the_command_writes_tables_a_picture_and_a_page(tmp_path, capsys):
     ]
 
 
+@pytest.mark.slow
+def test_the_command_compares_policies_over_what_is_to_come(tmp_path, capsys):
+    arguments = ["log", str(jb.example_log()), "--arm", "campaign", "--pulled", "click", "--converted", "sale"]
+    arguments += ["--until", "2026-11-15", "--out", str(tmp_path), "--horizon", "40", "--instances", "3"]
+    assert command.main([*arguments, "--seeds", "2"]) == 0
+    said = capsys.readouterr().out
+    assert "40 rounds after the 12 000 of the history, 3 instances with 2 runs each" in said
+    page = (tmp_path / "report.html").read_text()
+    assert "Which policy to run" in page
+    assert "brings most" in page
+    with (tmp_path / "decision.csv").open() as file:
+        assert {row["candidate"] for row in csv.DictReader(file)} == set(command.candidates(example()))
+    assert (tmp_path / "decision.png").stat().st_size > 10_000
+    assert command.main([*arguments, "--seeds", "1"]) == 2
+    assert "compare: seeds must be an integer from 2" in capsys.readouterr().err
+
+
 def test_the_command_says_what_is_wrong(tmp_path, capsys):
     columns = ["--arm", "x", "--pulled", "click", "--converted", "sale", "--until", "2026-11-15"]
     file = tmp_path / "file"
