@@ -115,7 +115,7 @@ def test_blocks_stay_small_with_many_arms_and_few_seeds(monkeypatch):
         return jb.Instance(jb.Bernoulli(means), jb.Pareto(np.full(50, 0.5))), jb.UCB1()
 
     axes = {"shift": np.linspace(0.1, 0.5, 100)}
-    spec = run_module._spec(wide, axes, 200, 2, 0, None, None)
+    spec = run_module._spec(wide, axes, 200, 2, 0, None, None, None)
     plan = extended(None, spec.ask(with_code=False))
     assert sum(array.bytes for array in spec.arrays(plan, "UCB1").values()) <= 1.1 * block.RESULT_BYTES
 
