@@ -3,7 +3,7 @@
 from jaxbandit._checks import NEVER
 from jaxbandit._keys import seed_key as fold_in
 from jaxbandit.decisions import Decision, Tuned, compare
-from jaxbandit.engine import History, Rewards, Run, Trace, choose, replay, simulate, simulate_batch, trace
+from jaxbandit.engine import History, Rewards, Run, Trace, replay, simulate, simulate_batch, trace
 from jaxbandit.gradients import RegretGradient, RoundedWindow, expected_regret, regret_and_gradient
 from jaxbandit.instance import Instance
 from jaxbandit.laws import (
@@ -57,6 +57,7 @@ from jaxbandit.policies import (
     Thompson,
     Uniform,
     Windowed,
+    choose,
     corollary1_alpha,
 )
 from jaxbandit.statistics import MeanCI, mean_ci, paired_difference, pairwise, quantiles, summary

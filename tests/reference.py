@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import numpy as np
+from scipy import special
 
 
 class History:
@@ -282,28 +283,22 @@ def odaaf(expected: float) -> Index:
 
 
 def beta_draw(a: float, b: float, uniforms: np.ndarray) -> float:
-    """``X / (X + Y)`` of two gammas by Marsaglia and Tsang's rejection, from a row of three uniforms a proposal; the
-    last row is for the powers of shapes below 1."""
-
-    def gamma(shape: float, x: float) -> tuple[float, float]:
-        d = shape - 1 / 3
-        v = (1 + x / np.sqrt(9 * d)) ** 3
-        return (d * v, x**2 / 2 + d - d * v + d * np.log(v)) if v > 0 else (d, -np.inf)
-
-    x = y = 0.5
-    for first, second, third in uniforms[:-1]:
-        radius, angle = np.sqrt(-2 * np.log(first)), 2 * np.pi * second
-        x, log_x = gamma(a + (a < 1), radius * np.cos(angle))
-        y, log_y = gamma(b + (b < 1), radius * np.sin(angle))
-        if np.log(third) < log_x + log_y:
-            break
-    x *= uniforms[-1][0] ** (1 / a) if a < 1 else 1
-    y *= uniforms[-1][1] ** (1 / b) if b < 1 else 1
+    """``X / (X + Y)`` of two gammas, each the exact quantile that a normal has in its own law; of shape + 1, times a
+    power of a uniform, where the shape is below 1."""
+    (first, second), powers = uniforms
+    radius, angle = np.sqrt(-2 * np.log(first)), 2 * np.pi * second
+    z = radius * np.cos(angle), radius * np.sin(angle)
+    x, y = (
+        special.gammaincinv(shape + 1, special.ndtr(normal)) * u ** (1 / shape)
+        if shape < 1
+        else special.gammaincinv(shape, special.ndtr(normal))
+        for shape, normal, u in zip((a, b), z, powers, strict=True)
+    )
     return x / (x + y)
 
 
 Uniforms = Callable[[int, int], np.ndarray]
-"""Of a round and an arm: rows of three uniforms."""
+"""Of a round and an arm: two uniforms of the normals, two of the powers."""
 
 
 def thompson(uniforms: Uniforms, successes: float = 1.0, failures: float = 1.0) -> Index:

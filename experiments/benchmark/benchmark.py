@@ -108,6 +108,18 @@ def policies_and_horizons(quick: bool, repetitions: int) -> Timings:
     return time_all(programs, repetitions)
 
 
+def draws_of_a_posterior(quick: bool, repetitions: int) -> Timings:
+    """Thompson sampling, which draws for every arm, beside UCB1."""
+    runs = {2: 8192, 5: 4096, 100: 256}
+    programs = {
+        f"{name}, K = {num_arms}": (engine(policy, instance(num_arms), HORIZON, few), few * HORIZON)
+        for num_arms, many in runs.items()
+        for few in [many // 8 if quick else many]
+        for name, policy in (("UCB1", jb.UCB1()), ("Thompson", jb.Thompson()))
+    }
+    return time_all(programs, repetitions)
+
+
 def number_of_runs(quick: bool, repetitions: int) -> Timings:
     counts = (16, 128, 1024) if quick else (16, 128, 1024, 8192, 65_536)
     patient, two = jb.PatientBandits(ALPHA), instance(2)
@@ -209,6 +221,7 @@ def ratios(ns: Mapping[str, float], extra: Mapping[str, float]) -> list[Claim]:
         ("DKL-UCB m = 200, T = 3000", "D-UCB m = 200, T = 3000", 3),
         ("AdaptPatientBandits, T = 100000", patient(100000), 5),
         ("AdaptPatientBandits, T = 1000000", "AdaptPatientBandits, T = 10000", 2),
+        *((f"Thompson, K = {k}", f"UCB1, K = {k}", 4) for k in (2, 5, 100)),
         (SWEEP, BATCHES, 1 / 0.9),
         *gradient_cost.GOALS,
         *service_cost.GOALS,
@@ -257,6 +270,7 @@ def main(options: Options) -> None:
         for num_arms in runs
     } | {
         "policies and horizons": partial(policies_and_horizons, options.quick, repetitions),
+        "draws": partial(draws_of_a_posterior, options.quick, repetitions),
         "parts of a step": partial(parts_of_a_step, options.quick, repetitions),
         "number of runs": partial(number_of_runs, options.quick, repetitions),
         "gradients": partial(time_all, gradient_cost.programs(), repetitions),

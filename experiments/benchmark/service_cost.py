@@ -12,7 +12,7 @@ NUM_ARMS = 10
 CHOICES = 200  # of a timing
 HORIZON = 10_000
 CHOICE, EMPTY = "Agent.choose, K = 10", "empty jitted call"
-GOALS = ((CHOICE, EMPTY, 50.0),)
+GOALS = ((CHOICE, EMPTY, 25.0),)
 
 
 def programs() -> dict[str, tuple[Callable[[int], Any], float]]:

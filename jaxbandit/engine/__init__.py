@@ -8,7 +8,6 @@ from jaxbandit.engine.batch import simulate_batch
 from jaxbandit.engine.history import History
 from jaxbandit.engine.ledger import Rewards
 from jaxbandit.engine.run import Run, simulate
-from jaxbandit.engine.step import choose
 from jaxbandit.engine.traces import Trace, replay, trace
 
-__all__ = ["History", "Rewards", "Run", "Trace", "choose", "replay", "simulate", "simulate_batch", "trace"]
+__all__ = ["History", "Rewards", "Run", "Trace", "replay", "simulate", "simulate_batch", "trace"]

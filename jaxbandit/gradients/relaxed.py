@@ -16,10 +16,10 @@ from jaxbandit._arms import is_arm
 from jaxbandit.engine import tape
 from jaxbandit.engine.protocol import sound
 from jaxbandit.engine.run import draw_from_tape
-from jaxbandit.engine.step import choose
 from jaxbandit.gradients.score import derivative_for
 from jaxbandit.instance import Instance
 from jaxbandit.policies import UCB1, PatientBandits, Policy, Softmax
+from jaxbandit.policies.choice import choose
 from jaxbandit.policies.patient import log_term, patient_bonus
 from jaxbandit.policies.ucb import ucb1_index
 

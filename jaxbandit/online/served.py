@@ -12,8 +12,8 @@ from jaxbandit._checks import NEVER
 from jaxbandit.engine import tape
 from jaxbandit.engine.lookback import Lookback, lookback_of
 from jaxbandit.engine.pending import known_from
-from jaxbandit.engine.step import choose
 from jaxbandit.policies.base import Policy
+from jaxbandit.policies.choice import choose
 from jaxbandit.policies.observations import Pull, observation
 
 

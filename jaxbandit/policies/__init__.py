@@ -6,6 +6,7 @@ nothing of how a run is played.
 
 from jaxbandit.policies.adaptive import AdaptPatientBandits
 from jaxbandit.policies.base import ArmStatistics, Policy
+from jaxbandit.policies.choice import choose
 from jaxbandit.policies.ducb import DKLUCB, DUCB
 from jaxbandit.policies.effective import EffectivePulls
 from jaxbandit.policies.elimination import SuccessiveElimination
@@ -49,5 +50,6 @@ __all__ = [
     "Thompson",
     "Uniform",
     "Windowed",
+    "choose",
     "corollary1_alpha",
 ]

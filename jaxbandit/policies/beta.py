@@ -1,88 +1,74 @@
-"""Draws of Beta laws by a loop of known length.
+"""Draws of Beta laws without a loop: from two normals, by a polynomial for the quantiles of a gamma.
 
-``Beta(a, b) = X / (X + Y)`` of two gammas, which Marsaglia and Tsang (2000) draw by rejection: with ``d = a - 1/3`` and
-``y = z / (3 sqrt(d))``, z standard normal, ``X = d (1 + y)^3`` is taken with probability
-``exp(3 d (log(1 + y) - y + y^2/2 - y^3/3))``. Both gammas are proposed and taken together. For shapes >= 1 that fails
-less than once in ten times: ``PROPOSALS`` in a row fail with a probability below 1e-8, and then the last one is taken.
-A shape a < 1 is drawn as that of a + 1, times the power 1/a of a uniform.
+``Beta(a, b) = X / (X + Y)`` of two gammas. A gamma of shape a >= 1 at the quantile of a normal z is
+``a exp(L(z / sqrt(a), 1 / a))``, where L is smooth: Temme (1992) expands it in 1/a around ``p - p^2/6 + p^3/36 - ...``.
+Here L is a polynomial fitted to the quantiles of all shapes from 1 to infinity at once
+(``tests/policies/gamma_quantiles.py``): the distribution functions of X and Y are wrong by less than ``ERROR``
+anywhere, and X itself by at most 8 % even where z is 6 or 7 standard deviations out. A shape a < 1 is drawn as that of
+a + 1, times the power 1/a of a uniform.
+
+A rejection (Marsaglia and Tsang, 2000) is exact, but among the thousands of runs of a batch some reject again and
+again, and all wait for them: it takes ten times as long.
 """
 
 import math
-from typing import Any
+from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float
 
-from jaxbandit._keys import Words, threefry, to_uniform
+from jaxbandit import _keys
+from jaxbandit._layout import arm_by_arm
 
-PROPOSALS = 8
+ERROR = 1e-5
+"""Bound on the error of a gamma's distribution function."""
 
-SERIES_BELOW = 0.15
-"""Below this the logarithm of the probability is taken by its series: its terms up to y^3 cancel."""
+# Row i: the coefficients of p^i (1/a)^j for j = 0, 1, ...
+_LOG_QUANTILE = (
+    (0, -0.33332568, -0.036010109, 0.0023292464, 0.00075392149, -0.00024324164),
+    (1.0000071, 0.13868715, 0.015633068, -0.0034915337, 0.00021297456),
+    (-0.16652742, -0.036878293, -0.001652495, 0.0019864659, -0.00035185188),
+    (0.027736626, 0.0072349537, -0.003028008, 0.00045483099),
+    (-0.0038525735, 0.00015016158, 0.00087650595, -0.00019160887),
+    (7.941103e-05, -0.00041613914, 1.7727307e-05),
+    (0.00013737207, 3.6534146e-06, -4.9101003e-06),
+    (-8.2962569e-06, 7.6589283e-06),
+    (-2.7298296e-06, -3.5681491e-07),
+    (5.6760933e-08,),
+    (2.6143131e-08,),
+)
 
-_TERMS = 14
 
+def draw(
+    key: Array, a: Float[Array, " K"], b: Float[Array, " K"], below_1: Bool[Array, ""] | None = None
+) -> Float[Array, " K"]:
+    """A draw of ``Beta(a, b)`` for each arm, a and b > 0: a smooth function of the shapes at a given key.
 
-def draw(key: Array, a: Float[Array, " K"], b: Float[Array, " K"]) -> Float[Array, " K"]:
-    """A draw of ``Beta(a, b)`` for each arm, a and b > 0. It has no derivative: what is taken jumps with the shapes."""
-    return _draw(words(key), a, b)
-
-
-def words(key: Array) -> Words:
-    """The two words of a key."""
-    data = jax.random.key_data(key)
-    return data if data.shape == (2,) else jax.random.bits(key, (2,), jnp.uint32)
-
-
-def uniforms(key: Words, i: Int[Array, ""], arms: Int[Array, " K"]) -> tuple[Array, Array, Array]:
-    """Three uniforms in (0, 1] of the i-th proposal for each arm: of two normals, and of whether it is taken.
-
-    Those of i = ``PROPOSALS`` are for the powers of shapes below 1.
+    Args:
+        key: its words are those of ``jaxbandit._keys.words``.
+        a, b: the shapes.
+        below_1: false where no shape can be below 1, which saves a second hash; ``None`` looks at the shapes.
     """
-    first, second = threefry(key, jnp.broadcast_to(2 * i, arms.shape), arms)
-    third, _ = threefry(key, jnp.broadcast_to(2 * i + 1, arms.shape), arms)
-    return to_uniform(first), to_uniform(second), to_uniform(third)
+    words = _keys.words(key)
+    below_1 = jnp.any((a < 1) | (b < 1)) if below_1 is None else below_1
+
+    def powers() -> Float[Array, " K"]:
+        u, v = uniforms(words, 1, a.shape[0])
+        return _log_power(u, a) - _log_power(v, b)
+
+    x, y = normals(*uniforms(words, 0, a.shape[0]))
+    shape, other = jnp.where(a < 1, a + 1, a), jnp.where(b < 1, b + 1, b)
+    log_odds = jnp.log(shape / other) + log_quantile(x, shape) - log_quantile(y, other)
+    log_odds = log_odds + jax.lax.cond(below_1, powers, lambda: jnp.zeros_like(a))
+    return arm_by_arm(jax.nn.sigmoid(log_odds))
 
 
-@jax.custom_jvp
-def _draw(key: Words, a: Float[Array, " K"], b: Float[Array, " K"]) -> Float[Array, " K"]:
-    arms = jnp.arange(a.shape[0], dtype=jnp.int32)
-    shapes = jnp.where(a < 1, a + 1, a), jnp.where(b < 1, b + 1, b)
-
-    def more(state: tuple[Array, Array, Array, Array]) -> Bool[Array, ""]:
-        i, _, _, taken = state
-        return (i < PROPOSALS) & ~jnp.all(taken)
-
-    def propose(state: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
-        i, x, y, taken = state
-        new_x, new_y, good = proposal(uniforms(key, i, arms), *shapes)
-        return i + 1, jnp.where(taken, x, new_x), jnp.where(taken, y, new_y), taken | good
-
-    nothing = jnp.zeros_like(a)
-    start = jnp.zeros((), jnp.int32), nothing, nothing, jnp.zeros(a.shape, bool)
-    _, x, y, _ = jax.lax.while_loop(more, propose, start)
-    small = jnp.any((a < 1) | (b < 1))
-    powers = uniforms(key, jnp.asarray(PROPOSALS, jnp.int32), arms)
-    return jnp.where(small, _with_powers(x, y, a, b, powers), x / (x + y))
-
-
-@_draw.defjvp
-def _draw_jvp(primals: Any, tangents: Any) -> Any:
-    raise TypeError(
-        "a Beta draw has no derivative here: by rejection it jumps as its shapes change; differentiate "
-        "jaxbandit.expected_regret with estimator='crn', or leave the priors of Thompson sampling out of it"
-    )
-
-
-def proposal(
-    u: tuple[Array, Array, Array], a: Float[Array, " K"], b: Float[Array, " K"]
-) -> tuple[Float[Array, " K"], Float[Array, " K"], Bool[Array, " K"]]:
-    """Two gammas, and whether they are taken."""
-    first, second = normals(u[0], u[1])
-    x, log_x = _gamma(first, a)
-    y, log_y = _gamma(second, b)
-    return x, y, jnp.log(u[2]) < log_x + log_y
+def uniforms(words: _keys.Words, i: int, num_arms: int) -> tuple[Float[Array, " K"], Float[Array, " K"]]:
+    """Two uniforms in (0, 1] for each arm: of the two normals (i = 0), of the powers of shapes below 1 (i = 1)."""
+    arms = jnp.arange(num_arms, dtype=jnp.int32)
+    first, second = _keys.threefry(words, jnp.full_like(arms, i), arms)
+    return _keys.to_uniform(first), _keys.to_uniform(second)
 
 
 def normals(u: Float[Array, " K"], turns: Float[Array, " K"]) -> tuple[Float[Array, " K"], Float[Array, " K"]]:
@@ -100,35 +86,22 @@ def normals(u: Float[Array, " K"], turns: Float[Array, " K"]) -> tuple[Float[Arr
 
 
 def _series(square: Float[Array, " K"], first: int) -> Float[Array, " K"]:
-    """``cos x`` (first = 0) or ``sin x / x`` (first = 1) from x^2, for |x| up to an eighth of a turn."""
-    total = jnp.zeros_like(square)
-    for k in range(9, -1, -1):
-        total = (-1) ** k / math.factorial(2 * k + first) + square * total
+    """``cos x`` (first = 0) or ``sin x / x`` (first = 1) from x^2, for |x| up to an eighth of a turn, to 1e-10."""
+    return _polynomial(square, [(-1) ** k / math.factorial(2 * k + first) for k in range(6)])
+
+
+def log_quantile(z: Float[Array, " K"], a: Float[Array, " K"]) -> Float[Array, " K"]:
+    """``log(X / a)`` of the quantile X of a gamma of shape a >= 1 that a standard normal has at z."""
+    return _polynomial(z / jnp.sqrt(a), [_polynomial(1 / a, row) for row in _LOG_QUANTILE])
+
+
+def _polynomial(x: Float[Array, " K"], coefficients: Sequence[Float[Array, " K"] | float]) -> Float[Array, " K"]:
+    total = jnp.zeros_like(x)
+    for coefficient in reversed(coefficients):
+        total = coefficient + x * total
     return total
 
 
-def _gamma(z: Float[Array, " K"], a: Float[Array, " K"]) -> tuple[Float[Array, " K"], Float[Array, " K"]]:
-    """What is proposed for a gamma of shape a >= 1, and the logarithm of the probability to take it."""
-    d = a - 1 / 3
-    y = z / (3 * jnp.sqrt(d))
-    valid = y > -1
-    safe = jnp.where(valid, y, 0)
-    return d * (1 + safe) ** 3, jnp.where(valid, 3 * d * _log_rest(safe), -jnp.inf)
-
-
-def _log_rest(y: Float[Array, " K"]) -> Float[Array, " K"]:
-    """``log(1 + y) - y + y^2/2 - y^3/3 <= 0``."""
-    small = jnp.abs(y) < SERIES_BELOW
-    near = jnp.where(small, y, 0)
-    series = jnp.zeros_like(y)
-    for k in range(_TERMS, 3, -1):
-        series = (-1) ** (k + 1) / k + near * series
-    far = jnp.log(1 + y) - y + y**2 / 2 - y**3 / 3
-    return jnp.where(small, near**4 * series, far)
-
-
-def _with_powers(x: Array, y: Array, a: Array, b: Array, u: tuple[Array, Array, Array]) -> Float[Array, " K"]:
-    """``X / (X + Y)`` where a shape below 1 brings a power of a uniform, by logarithms: both may be tiny."""
-    log_x = jnp.log(x) + jnp.where(a < 1, jnp.log(u[0]) / a, 0)
-    log_y = jnp.log(y) + jnp.where(b < 1, jnp.log(u[1]) / b, 0)
-    return jax.nn.sigmoid(log_x - log_y)
+def _log_power(u: Float[Array, " K"], a: Float[Array, " K"]) -> Float[Array, " K"]:
+    """What a shape below 1 adds to the logarithm of the gamma of shape a + 1."""
+    return jnp.where(a < 1, jnp.log(u) / a, 0)

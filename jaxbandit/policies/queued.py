@@ -9,6 +9,7 @@ from jaxtyping import Array, Bool, Float, Int
 from jaxbandit import _checks
 from jaxbandit._arms import is_arm, one_hot, pick
 from jaxbandit.policies.base import Policy
+from jaxbandit.policies.choice import choose
 from jaxbandit.policies.observations import ConversionsByPull, Feedback, observation
 from jaxbandit.policies.wrappers import check_policy
 
@@ -123,12 +124,8 @@ class Queued(Policy):
 
 
 def _wish(policy: Policy, inner: Any, pulls: Int[Array, " K"]) -> Int[Array, ""]:
-    """The arm of the highest score; of several, of the fewest pulls; of several, the lowest. K if a score is NaN."""
     scores = policy.scores(inner, jnp.sum(pulls, dtype=jnp.int32) + 1, _no_key())
-    best = scores == jnp.max(scores)
-    fewest = jnp.where(best, pulls, jnp.iinfo(jnp.int32).max)
-    arm = jnp.argmin(fewest).astype(jnp.int32)
-    return jnp.where(jnp.isnan(scores).any(), scores.shape[0], arm)
+    return choose(scores, pulls)
 
 
 def _no_key() -> Array:

@@ -21,8 +21,8 @@ def _prior(name: str, count: Any) -> Float[Array, "..."]:
 class Thompson(Policy):
     """A draw of ``Beta(successes + S, failures + max(N - S, 0))``: a reward that has not arrived is taken for a zero.
 
-    Thompson (1933), Chapelle and Li (2011, Algorithm 2). Rewards between 0 and 1 enter as they are. A draw cannot be
-    differentiated.
+    Thompson (1933), Chapelle and Li (2011, Algorithm 2). Rewards between 0 and 1 enter as they are. A draw is a
+    smooth function of the prior's counts.
 
     Args:
         successes: > 0, of the prior.
@@ -132,4 +132,6 @@ def posterior_draw(
     """A draw for each arm of ``Beta(successes + rewards, failures + max(pulls - rewards, 0))``."""
     dtype = rewards.dtype
     lost = jnp.maximum(pulls.astype(dtype) - rewards, 0)
-    return beta.draw(key, successes.astype(dtype) + rewards, failures.astype(dtype) + lost)
+    # Shapes are at least the prior's counts, which are the same in all runs of a batch.
+    below_1 = (successes < 1) | (failures < 1)
+    return beta.draw(key, successes.astype(dtype) + rewards, failures.astype(dtype) + lost, below_1)

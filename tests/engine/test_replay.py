@@ -58,12 +58,11 @@ def pareto(tail_index: float):
 
 @functools.cache
 def uniforms_of_round(t: int, dtype: str) -> np.ndarray:
-    """What a draw in round t is made from, [arms, proposals, 3]: both sides are given the same."""
-    words = beta.words(tape.policy_key(jnp.zeros(2, jnp.uint32), jnp.int32(t)))
-    arms, proposals = jnp.arange(5, dtype=jnp.int32), jnp.arange(beta.PROPOSALS + 1, dtype=jnp.int32)
-    of_all = jax.jit(jax.vmap(beta.uniforms, (None, 0, None), 1))(words, proposals, arms)
-    assert of_all[0].dtype == dtype
-    return np.stack([np.asarray(u, float) for u in of_all], axis=-1)
+    """What the draws of a round are made from, [arms, 2, 2]: both sides are given the same."""
+    words = tape.words(tape.policy_key(jnp.zeros(2, jnp.uint32), jnp.int32(t)))
+    of_all = jnp.stack([jnp.stack(beta.uniforms(words, i, 5), axis=-1) for i in (0, 1)], axis=1)
+    assert of_all.dtype == dtype
+    return np.asarray(of_all, float)
 
 
 def uniforms(t: int, arm: int) -> np.ndarray:

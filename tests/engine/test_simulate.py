@@ -10,7 +10,7 @@ import pytest
 from jax.sharding import PartitionSpec
 
 import jaxbandit as jb
-from jaxbandit.engine import protocol, step
+from jaxbandit.engine import protocol
 from jaxbandit.engine import run as run_module
 from tests.examples import DELAYS, POLICIES, REWARDS, each, refused
 
@@ -276,9 +276,9 @@ def test_the_best_arm_is_pulled_and_of_several_that_with_the_fewest_pulls(num_ar
     for _ in range(20):
         scores, pulls = rng.integers(0, 3, num_arms), rng.integers(0, 4, num_arms)
         expected = min(range(num_arms), key=lambda i: (-scores[i], pulls[i], i))
-        assert step.choose(jnp.asarray(scores, float), jnp.asarray(pulls, jnp.int32)) == expected
+        assert jb.choose(jnp.asarray(scores, float), jnp.asarray(pulls, jnp.int32)) == expected
     nan = jnp.zeros(num_arms).at[num_arms // 2].set(jnp.nan)
-    assert step.choose(nan, jnp.zeros(num_arms, jnp.int32)) == num_arms
+    assert jb.choose(nan, jnp.zeros(num_arms, jnp.int32)) == num_arms
 
 
 @pytest.mark.parametrize("num_arms", [1, 2, 3, 10, 32, 33, 100, 1000])
@@ -290,7 +290,7 @@ def test_a_nan_score_is_found_however_many_runs_lie_side_by_side(num_arms):
         pulls = jnp.asarray(rng.integers(0, 9, (runs, num_arms)), jnp.int32)
         bad = np.arange(runs) % 3 > 0
         scores[bad, rng.integers(0, num_arms, runs)[bad]] = np.nan
-        arms = np.asarray(jax.jit(jax.vmap(step.choose))(jnp.asarray(scores, float), pulls))
+        arms = np.asarray(jax.jit(jax.vmap(jb.choose))(jnp.asarray(scores, float), pulls))
         np.testing.assert_array_equal(arms == num_arms, bad)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit.engine import tape
-from jaxbandit.engine.step import choose
+from jaxbandit.policies.choice import choose
 from tests.examples import NUM_ARMS, POLICIES, each, instance, refused
 
 HORIZON = 60

@@ -18,19 +18,29 @@ def runs_side_by_side(tree: Any, num_arms: int) -> Any:
     """``tree``; where it is vmapped, its arrays with one number an arm are stored arm by arm on a CPU."""
     if not FEWEST_ARMS <= num_arms <= MOST_ARMS:
         return tree
-    return jax.tree.map(lambda x: _hinted(x) if x.shape == (num_arms,) else x, tree)
+    return jax.tree.map(lambda x: _stored(x) if x.shape == (num_arms,) else x, tree)
+
+
+@jax.custom_jvp
+def arm_by_arm(x: Shaped[Array, " K"]) -> Shaped[Array, " K"]:
+    """``x``; where it is vmapped, it is stored arm by arm on a CPU, however many arms there are."""
+    return _stored(x)
+
+
+@arm_by_arm.defjvp
+def _arm_by_arm_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    """``custom_vmap`` has no derivative in reverse."""
+    return _stored(*primals), *tangents
 
 
 @jax.custom_batching.custom_vmap
-def _hinted(x: Shaped[Array, " K"]) -> Shaped[Array, " K"]:
+def _stored(x: Shaped[Array, " K"]) -> Shaped[Array, " K"]:
     return x
 
 
-@_hinted.def_vmap
-def _hinted_vmap(axis_size: int, in_batched: list[bool], x: Shaped[Array, "runs K"]) -> tuple[Array, bool]:
-    def arm_by_arm(x: Array) -> Array:
-        return with_layout_constraint(x, Layout((1, 0)))
-
+@_stored.def_vmap
+def _stored_vmap(axis_size: int, in_batched: list[bool], x: Shaped[Array, "runs K"]) -> tuple[Array, bool]:
     if not in_batched[0]:
         return x, False
-    return jax.lax.platform_dependent(x, cpu=arm_by_arm, default=lambda x: x), True
+    transposed = Layout((1, 0))
+    return jax.lax.platform_dependent(x, cpu=lambda x: with_layout_constraint(x, transposed), default=lambda x: x), True

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit.engine.layout import FEWEST_ARMS, MOST_ARMS
+from jaxbandit._layout import FEWEST_ARMS, MOST_ARMS
 from jaxbandit.engine.run import rollout
 from tests.examples import POLICIES, each
 
