@@ -119,15 +119,15 @@ def problem(family: str, means: Any, horizon: int, factor: float = 1.0) -> Probl
 
 
 SLOW = (
-    "Thompson",
+    "KL-UCB",
     "CorrectedThompson",
     "DKL-UCB",
+    "Windowed(Del. KL-UCB)",
     "Adapt-PatientBandits",
-    "Delayed-Thompson",
-    "Batched(Del. Thompson)",
+    "Delayed-KL-UCB",
     "Queued(UCB1)",
 )
-"""Draws, and what keeps long tables: fewer runs."""
+"""Roots to find in every round, and long tables: fewer runs."""
 
 TOLD = {
     "CorrectedThompson": "delay law, window",

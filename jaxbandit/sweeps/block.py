@@ -19,7 +19,7 @@ from jaxbandit.engine.protocol import plan, refuse_nan
 from jaxbandit.engine.run import rollout, start
 from jaxbandit.instance import Instance
 from jaxbandit.policies.base import Policy
-from jaxbandit.sweeps import exact
+from jaxbandit.sweeps import exact, grid
 
 STEPS = {"cpu": 2**24}
 """Rounds of all runs of a block: a second or so on a CPU, and enough runs to fill another device."""
@@ -212,6 +212,8 @@ def _side_by_side(which: Which, inputs: Inputs, *, horizon: int, keep_curves: bo
             return rollout(key, instance, policy, inputs.rounds, inputs.history, horizon=horizon, rewards=rewards)
 
         pulls, regret, diagnostics, earned = jax.vmap(run, out_axes=-1)(seeds)
+        if earned is not None:
+            diagnostics = diagnostics | dict(zip(grid.EARNED, earned, strict=True))
         return Summary(
             final_regret=regret[-1],
             final_rewards=None if earned is None else earned.seen[-1].astype(regret.dtype),

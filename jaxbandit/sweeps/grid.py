@@ -11,10 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit import _checks
+from jaxbandit.engine.ledger import Rewards
 from jaxbandit.instance import Instance
 from jaxbandit.policies.base import Policy
 
 DIMENSIONS = ("policy", "round", "arm", "seed", "quantile")
+EARNED = tuple(f"rewards_{name}" for name in Rewards._fields)
+"""Names under which a sweep sums what ``Rewards`` has of its runs."""
 VARIABLES = (
     "arm_gap",
     "final_regret",
@@ -24,6 +27,7 @@ VARIABLES = (
     "regret_quantile",
     "regret_curve",
     "pulls_mean",
+    *(f"{name}_mean" for name in EARNED),
 )
 
 

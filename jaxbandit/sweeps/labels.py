@@ -86,7 +86,11 @@ def _variables(store: Store, request: Request) -> dict[str, tuple[tuple[str, ...
         del found["regret_curve"]
     if request.rewards:
         found["final_rewards"] = (("seed",), f"rewards seen by T = {request.horizon}", REWARD)
-    return found | {f"{name}_mean": (("round",), f"mean of {name}", "") for name in diagnostics}
+    for name in diagnostics:
+        earned = name in grid.EARNED
+        of = name.replace("_", " ") if earned else f"of {name}"
+        found[f"{name}_mean"] = (("round",), f"mean {of}", REWARD if earned else "")
+    return found
 
 
 PER_RUN = ("final_regret", "final_rewards", "regret_curve")

@@ -181,7 +181,7 @@ def sweep(
         curves: how many runs of a cell, the first ones, keep their regret at every checkpoint (``regret_curve``). By
             default as many as fit 256 MiB are kept for the quantiles, but not given; a store that is there keeps to
             the number of its first call.
-        rewards: also give the rewards that each run has seen by the end (``final_rewards``).
+        rewards: also give what was earned: ``final_rewards``, and means over the rounds.
         history: the past of all runs, as for ``simulate``.
         store: folder of a zarr store, written block by block. The same call resumes what was killed; one with other
             values on an axis, other seeds or other policies (a policy is known by its name) computes only what the
@@ -199,7 +199,8 @@ def sweep(
         - ``regret_quantile``: of all runs at the last checkpoint; at others, of the runs that keep their curves.
         - ``pulls_mean``: pulls of every arm.
         - ``final_regret``: of every run, at the last checkpoint.
-        - ``final_rewards``: if asked for, the rewards of every run that are seen by then: see ``Rewards``.
+        - ``final_rewards``, ``rewards_seen_mean``, ``rewards_pending_mean``, ``rewards_lost_mean``: if asked for, the
+          rewards of every run that are seen by the last checkpoint, and the means of what ``Rewards`` has at all.
         - ``regret_curve``: if ``curves`` is given, over ``curve`` (a seed) and ``round``.
         - ``NAME_mean`` for each of a policy's diagnostics, to 2^-24; NaN for policies without, and where that of a run
           was not finite, or 2^38 and more.
@@ -217,7 +218,7 @@ def sweep(
     path = None if store is None else Path(store)
     _checks.floats("sweep: quantiles", quantiles, "in [0, 1]", "0.5 is the median")
     q = np.atleast_1d(np.asarray(quantiles, np.float64))
-    spec = _spec(build, axes, horizon, seeds, key, checkpoints, curves, history)._replace(rewards=bool(rewards))
+    spec = _spec(build, axes, horizon, seeds, key, checkpoints, curves, history, bool(rewards))
     if executor is not None and not isinstance(executor, Executor):
         raise TypeError(
             f"sweep: executor must be a concurrent.futures.Executor, got {executor!r}; of a Dask client, pass "
@@ -251,7 +252,15 @@ def _beside(store: Store, ask: Ask) -> list[dict[str, Any]]:
 
 
 def _spec(
-    build: Any, axes: Any, horizon: int, seeds: int, key: Any, checkpoints: Any, curves: int | None, history: Any
+    build: Any,
+    axes: Any,
+    horizon: int,
+    seeds: int,
+    key: Any,
+    checkpoints: Any,
+    curves: int | None,
+    history: Any = None,
+    rewards: bool = False,
 ) -> Spec:
     """The arguments, checked."""
     if _checks.is_traced(key):
@@ -262,7 +271,8 @@ def _spec(
     cells = grid.cells_of(build, grid.values_of(axes))
     instance, policies = cells.first()
     rounds, reported = zip(*(block.outputs(instance, p, horizon, checkpoints, history) for p in policies), strict=True)
-    diagnostics = dict(zip(cells.names, map(tuple, map(sorted, reported)), strict=True))
+    earned = grid.EARNED if rewards else ()
+    diagnostics = {name: (*sorted(own), *earned) for name, own in zip(cells.names, reported, strict=True)}
     for name in sorted({name for names in reported for name in names}):
         if f"{name}_mean" in grid.VARIABLES or any(f"{name}_mean" in axis.values for axis in axes):
             raise ValueError(f"sweep: diagnostic {name!r} would be stored as {name}_mean, which is taken; rename it")
@@ -282,7 +292,7 @@ def _spec(
         x64=bool(jax.config.x64_enabled),  # pyright: ignore[reportAttributeAccessIssue]
         platform=batch.local_devices()[0].platform,
         history=jax.tree.map(np.asarray, history) if length(history) else None,
-        rewards=False,
+        rewards=rewards,
     )
 
 

@@ -115,7 +115,7 @@ def test_blocks_stay_small_with_many_arms_and_few_seeds(monkeypatch):
         return jb.Instance(jb.Bernoulli(means), jb.Pareto(np.full(50, 0.5))), jb.UCB1()
 
     axes = {"shift": np.linspace(0.1, 0.5, 100)}
-    spec = run_module._spec(wide, axes, 200, 2, 0, None, None, None)
+    spec = run_module._spec(wide, axes, 200, 2, 0, None, None)
     plan = extended(None, spec.ask(with_code=False))
     assert sum(array.bytes for array in spec.arrays(plan, "UCB1").values()) <= 1.1 * block.RESULT_BYTES
 
@@ -532,6 +532,8 @@ def test_a_sweep_goes_on_from_a_past_and_gives_the_rewards_of_every_run(tmp_path
         cell = data.sel(mean=mean, policy="PatientBandits")
         np.testing.assert_array_equal(cell.final_regret, runs.regret[:, -1])
         np.testing.assert_array_equal(cell.final_rewards, runs.rewards.seen[:, -1])
+        for name, of_runs in runs.rewards._asdict().items():
+            np.testing.assert_array_equal(cell[f"rewards_{name}_mean"], np.mean(of_runs, axis=0, dtype=float))
     np.testing.assert_array_equal(jb.open_sweep(tmp_path / "runs").final_rewards, data.final_rewards)
     with refused(ValueError, "history"):
         jb.sweep(build, {"mean": [0.2]}, **options)
