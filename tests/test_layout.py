@@ -42,5 +42,12 @@ def test_the_hint_changes_no_number(policy):
     together = jax.vmap(run)(keys)
     for i in range(3):
         jax.tree.map(np.testing.assert_array_equal, jax.tree.map(lambda x, i=i: x[i], together), run(keys[i]))
-    grid = jax.vmap(jax.vmap(run))(keys[None])
-    np.testing.assert_array_equal(grid.pulls[0], together.pulls)
+
+
+def test_nor_in_a_grid_of_runs():
+    keys = jax.random.split(jax.random.key(3), 3)
+
+    def run(key):
+        return jb.simulate(key, instance(7), jb.Thompson(), horizon=50)
+
+    np.testing.assert_array_equal(jax.vmap(jax.vmap(run))(keys[None]).pulls[0], jax.vmap(run)(keys).pulls)

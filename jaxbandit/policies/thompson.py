@@ -21,8 +21,8 @@ def _prior(name: str, count: Any) -> Float[Array, "..."]:
 class Thompson(Policy):
     """A draw of ``Beta(successes + S, failures + max(N - S, 0))``: a reward that has not arrived is taken for a zero.
 
-    Thompson (1933), Chapelle and Li (2011, Algorithm 2). Rewards between 0 and 1 enter as they are. A draw is a
-    smooth function of the prior's counts.
+    Thompson (1933), Chapelle and Li (2011, Algorithm 2). Rewards between 0 and 1 enter as they are. A draw is
+    ``X / (X + Y)`` of two gammas, each within 1e-5 of its distribution function, and smooth in the prior's counts.
 
     Args:
         successes: > 0, of the prior.
