@@ -1,4 +1,4 @@
-"""What is released: the wheel alone runs the README's first example."""
+"""What is released: the wheel alone runs the README's first example, and the oldest versions it allows pass."""
 
 import os
 import subprocess
@@ -14,6 +14,9 @@ from tests.test_docs import code_blocks
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+RUNNER = ("pytest", "pytest-xdist")
+CORE = ("tests/engine/test_simulate.py", "tests/engine/test_replay.py", "tests/laws", "tests/policies/test_policies.py")
+"""Tests that need no more than the core and pytest: what every other part of the package stands on."""
 
 pytestmark = pytest.mark.slow
 
@@ -60,3 +63,12 @@ def test_the_wheel_and_the_core_dependencies_run_the_first_example(bare, tmp_pat
         "import importlib.util as u; assert not any(map(u.find_spec, ('matplotlib', 'xarray', 'pandas', 'tqdm')))\n"
     )
     assert done(bare, "-W", "error", "-c", extras + example, cwd=tmp_path).startswith("MeanCI(mean=")
+
+
+def test_the_core_passes_its_tests_at_the_lowest_versions_declared(bare, tmp_path):
+    extras = PROJECT["optional-dependencies"]["dev"]
+    wanted = [*PROJECT["dependencies"], *(found for found in extras if found.partition(">=")[0] in RUNNER)]
+    assert len(wanted) == len(PROJECT["dependencies"]) + len(RUNNER)
+    pip(bare, "install", "--quiet", *(wish.replace(">=", "==") for wish in wanted), cwd=tmp_path)
+    options = ("-n", "2", "-p", "no:cacheprovider", "-W", "default", "-m", "not slow")  # its warnings are not ours
+    done(bare, "-m", "pytest", *options, *CORE, cwd=ROOT)
