@@ -16,7 +16,7 @@ from jaxbandit.plot import band
 NUM_ARMS, BEST, GAP = 10, 0.5, 0.1
 PERIODS = (1, 3, 10, 32, 100, 316, 1000)
 HORIZON = 100_000
-SEEDS = 24
+SEEDS = 120
 
 Results = dict[tuple[str, int], np.ndarray]
 """By policy and period: the regret of every run."""

@@ -17,7 +17,7 @@ INSTANCES = {"low rates": (0.1, 0.05, 0.03), "high rates": (0.5, 0.4, 0.3)}
 MEAN_DELAY = 500
 WINDOW = 1000
 HORIZON = 10_000
-SEEDS = 60
+SEEDS = 200
 
 
 def policies(window: int) -> Mapping[str, jb.Policy]:
