@@ -4,6 +4,7 @@
 """
 
 import os
+from collections.abc import Iterator
 
 import jax
 import jaxtyping
@@ -31,3 +32,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_report_header(config: pytest.Config) -> str:
     return f"setting: {config.getoption('--setting')}, jax {jax.__version__}"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _forget_programs() -> Iterator[None]:
+    """Some thousand compiled programs are more than a process may map into its memory."""
+    yield
+    jax.clear_caches()

@@ -51,6 +51,21 @@ def policies(tail_index: float) -> Mapping[str, jb.Policy]:
     }
 
 
+PLAYED = {
+    "UCB1": "o",
+    "PatientBandits": "v",
+    "Adapt-PatientBandits": "^",
+    "D-UCB": "s",
+    "DKL-UCB": "D",
+    "Discarding": "*",
+    "Delayed-UCB1": "x",
+    "Thompson": "h",
+    "softmax of UCB1": "<",
+    "uniform play": "P",
+}
+"""Those played to the longest horizon, with their markers: the others are put to the same luck only."""
+
+
 def bound_by_theorem(label: str) -> bool:
     """Whether the policy sees conversions and no more."""
     return policies(0.5)[label].observes is not jb.Feedback
@@ -80,10 +95,11 @@ def main(options: Options) -> None:
     longest = options.horizon or (10_000 if options.quick else HORIZONS[-1])
     horizons = [*(horizon for horizon in HORIZONS if horizon < longest), longest]
     regrets: Regrets = {}
-    with Progress("lower_bound", 2 * len(TAIL_INDEXES) * len(horizons) * len(policies(0.5)) * seeds) as progress:
+    with Progress("lower_bound", 2 * len(TAIL_INDEXES) * len(horizons) * len(PLAYED) * seeds) as progress:
         for horizon, tail_index in itertools.product(horizons, TAIL_INDEXES):
             progress.say(f"T = {horizon}, α = {tail_index}")
-            for label, policy in policies(tail_index).items():
+            for label in PLAYED:
+                policy = policies(tail_index)[label]
                 runs = [
                     jb.simulate_batch(
                         options.seed, problem, policy, horizon=horizon, seeds=seeds, checkpoints=[horizon]
@@ -119,7 +135,7 @@ def over_bound(regrets: Regrets, tail_index: float, horizon: int, label: str) ->
 def draw(regrets: Regrets, horizons: list[int], seeds: int) -> Figure:
     figure, axes = plt.subplots(1, len(TAIL_INDEXES), figsize=(12, 4.5), layout="constrained", sharey=True)
     for ax, tail_index in zip(axes, TAIL_INDEXES, strict=True):
-        for label, marker in zip(policies(tail_index), "ov^sD*xhP", strict=True):
+        for label, marker in PLAYED.items():
             ratio = [over_bound(regrets, tail_index, horizon, label) for horizon in horizons]
             ax.semilogx(horizons, ratio, marker=marker, ms=5, lw=1, label=label)
         lost = np.array(horizons, float) ** -tail_index
