@@ -148,7 +148,8 @@ class Batched(Policy):
         arms = state.arms.at[t].set(arm)
         log = jax.tree.map(lambda rows, new: rows.at[t].set(new.astype(rows.dtype)), state.log, observation)
 
-        def learn(s: Int[Array, ""], inner: Any) -> Any:
+        def learn(s: Any, inner: Any) -> Any:
+            s = jnp.asarray(s, jnp.int32)  # without jit it is a number of Python's
             seen = jax.tree.map(lambda rows, new: rows[s].astype(new.dtype), log, observation)
             return self.policy.update(inner, s, arms[s], seen)
 
