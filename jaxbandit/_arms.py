@@ -3,6 +3,9 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, Shaped
 
+MAX_TABLE = 2**31 - 1
+"""Rounds times arms are below this: tables of all pulls are looked up by int32, and ties are ordered by it."""
+
 UNROLLED_ARMS = 16
 """Up to this many arms a chain of selects beats a gather."""
 

@@ -289,9 +289,7 @@ def beta_draw(a: float, b: float, uniforms: np.ndarray) -> float:
     radius, angle = np.sqrt(-2 * np.log(first)), 2 * np.pi * second
     z = radius * np.cos(angle), radius * np.sin(angle)
     x, y = (
-        special.gammaincinv(shape + 1, special.ndtr(normal)) * u ** (1 / shape)
-        if shape < 1
-        else special.gammaincinv(shape, special.ndtr(normal))
+        special.gammaincinv(shape + (shape < 1), special.ndtr(normal)) * (u ** (1 / shape) if shape < 1 else 1)
         for shape, normal, u in zip((a, b), z, powers, strict=True)
     )
     return x / (x + y)

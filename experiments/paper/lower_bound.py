@@ -98,11 +98,11 @@ def main(options: Options) -> None:
     with Progress("lower_bound", 2 * len(TAIL_INDEXES) * len(horizons) * len(PLAYED) * seeds) as progress:
         for horizon, tail_index in itertools.product(horizons, TAIL_INDEXES):
             progress.say(f"T = {horizon}, α = {tail_index}")
+            told = policies(tail_index)
             for label in PLAYED:
-                policy = policies(tail_index)[label]
                 runs = [
                     jb.simulate_batch(
-                        options.seed, problem, policy, horizon=horizon, seeds=seeds, checkpoints=[horizon]
+                        options.seed, problem, told[label], horizon=horizon, seeds=seeds, checkpoints=[horizon]
                     ).regret[:, -1]
                     for problem in jb.theorem4_pair(horizon, tail_index)
                 ]

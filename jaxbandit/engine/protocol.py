@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Int
 
 from jaxbandit import _checks
-from jaxbandit._arms import one_hot
+from jaxbandit._arms import MAX_TABLE, one_hot
 from jaxbandit.engine import tape
 from jaxbandit.engine.pending import Pending
 from jaxbandit.instance import Instance
@@ -18,8 +18,6 @@ from jaxbandit.policies.base import Policy
 from jaxbandit.policies.observations import Anonymous, Conversions, ConversionsByPull, Feedback, Pull
 
 MAX_HORIZON = 2**24  # above, a float32 no longer counts pulls and rewards one by one
-
-MAX_TABLE = 2**31 - 1  # rounds times arms: a table of all pulls is looked up by int32
 
 CHECKPOINTS = 200
 

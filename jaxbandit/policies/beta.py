@@ -96,8 +96,9 @@ def log_quantile(z: Float[Array, " K"], a: Float[Array, " K"]) -> Float[Array, "
 
 
 def _polynomial(x: Float[Array, " K"], coefficients: Sequence[Float[Array, " K"] | float]) -> Float[Array, " K"]:
-    total = jnp.zeros_like(x)
-    for coefficient in reversed(coefficients):
+    """``c_0 + c_1 x + c_2 x^2 + ...``"""
+    total = jnp.full_like(x, coefficients[-1])
+    for coefficient in reversed(coefficients[:-1]):
         total = coefficient + x * total
     return total
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Num
 
-LAST = 2**31 - 1  # behind every arm: pulls times arms are below it
+from jaxbandit._arms import MAX_TABLE
 
 
 def choose(scores: Float[Array, " K"], pulls: Int[Array, " K"]) -> Int[Array, ""]:
@@ -29,7 +29,7 @@ def choose(scores: Float[Array, " K"], pulls: Int[Array, " K"]) -> Int[Array, ""
     num_arms = scores.shape[0]
     highest = jnp.max(_fold(jnp.maximum, scores))
     order = pulls * num_arms + jnp.arange(num_arms, dtype=jnp.int32)
-    order = jnp.where(jnp.isnan(scores), -1, jnp.where(scores == highest, order, LAST))
+    order = jnp.where(jnp.isnan(scores), -1, jnp.where(scores == highest, order, MAX_TABLE))
     first = jnp.min(_fold(jnp.minimum, order))
     return jnp.where(first < 0, num_arms, first % num_arms)
 
