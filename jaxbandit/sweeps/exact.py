@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Float64, Int32, Int64, Integer
+from jaxtyping import Array, Bool, Float, Float64, Int32, Int64, Integer, Real
 
 HALF = 16
 AT_ONCE = 2**15
@@ -67,7 +67,7 @@ def regret_sums(regret: Float[Array, "C runs"], used: Bool[Array, " runs"], per_
     return RegretSums(halves(q), halves(a * a), halves(a * b), halves(b * b))
 
 
-def diagnostic_sums(values: Float[Array, "C runs"], used: Bool[Array, " runs"]) -> DiagnosticSums:
+def diagnostic_sums(values: Real[Array, "C runs"], used: Bool[Array, " runs"]) -> DiagnosticSums:
     """Of ``q = rint(value 2^24)``, of the value as a float, over the runs that are ``used``."""
     scaled = values.astype(float) * 2.0**DIAGNOSTIC_BITS
     good = jnp.abs(scaled) < 2.0**62
