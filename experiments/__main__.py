@@ -18,6 +18,7 @@ ROOMS = {
     "paper": (*FIGURES, "lower_bound", "coverage", "adaptive", "rates", "corollary1"),
     "field": ("field", "vernade2017", "joulani2013", "batches", "lancewicki2021"),
     "gradients": ("tune_alpha", "adversary", "learned_index", "sensitivity"),
+    "learning": ("learned_policy",),
     "benchmark": ("benchmark",),
 }
 NAMES = tuple(name for names in ROOMS.values() for name in names)

@@ -1,0 +1,1 @@
+"""Policies that were learned: trained on a prior of instances, put to instances they have not seen."""
