@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, Int, Num
 
 from jaxbandit._arms import one_hot
 from jaxbandit._show import show
+from jaxbandit.policies.contract import METHODS, checked
 from jaxbandit.policies.observations import Conversions, Observation, counts
 
 
@@ -27,7 +28,7 @@ class Policy(eqx.Module):
 
     - Rounds are t = 1..T, T the ``horizon`` of ``init``. A state is for no more: past it, what happens is undefined.
     - ``t`` and ``arm`` are int32 scalars, rewards arrays with one number an arm: int32 if each is 0 or 1 by its law,
-      and then they are counted, else floats in [0, 1].
+      and then they are counted, else floats in [0, 1]. Other types are refused with a TypeError.
     - The arm that ``jaxbandit.choose(scores, pulls)`` gives is pulled.
     - Every round there is one ``update``, with what is new before round t + 1, in the form that ``observes`` names.
       What a pull of round s gives with delay D is new at the start of round ``s + max(D, wait(D), 1)``.
@@ -35,6 +36,12 @@ class Policy(eqx.Module):
 
     observes: ClassVar[type[Observation]] = Conversions
     """What ``update`` is given: ``Anonymous``, ``Conversions``, ``Feedback`` or ``ConversionsByPull``."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """The arguments of a policy's methods are checked, so that no policy has to."""
+        super().__init_subclass__(**kwargs)
+        for name in METHODS & vars(cls).keys():
+            setattr(cls, name, checked(vars(cls)[name]))
 
     def __repr__(self) -> str:
         return show(self)
@@ -51,6 +58,7 @@ class Policy(eqx.Module):
     def update(self, state: Any, t: Int[Array, ""], arm: Int[Array, ""], observation: Any) -> Any:
         """The state after ``arm`` was pulled in round t; ``observation`` is what is new before round t + 1."""
 
+    @checked
     def wait(self, delay: Int[Array, ""]) -> Int[Array, ""]:
         """After how many rounds the policy takes note of a reward with this delay: a later one, or ``NEVER``, censors.
 
