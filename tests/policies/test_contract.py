@@ -51,6 +51,7 @@ def test_an_observation_is_of_the_kind_that_the_policy_observes_and_holds_arrays
             policy.update(state, ROUND, ARM, seen._replace(**{field: wrong}))
 
 
+@pytest.mark.skipif(jax.config.jax_numpy_dtype_promotion == "strict", reason="annotations name JAX's arrays alone")
 @each({name: POLICIES[name] for name in ("UCB1", "Softmax", "ODAAF")}, "policy")
 def test_numbers_of_numpy_are_arrays_too(policy):
     state, seen = policy.init(NUM_ARMS, HORIZON), jax.tree.map(np.asarray, nothing_seen(policy))
