@@ -35,11 +35,11 @@ def describe(name: str) -> str:
 
 
 def arguments(argv: list[str] | None = None) -> argparse.Namespace:
-    listing = "\n".join(f"  {name:14}{describe(name)}" for name in NAMES)
+    listing = "\n".join(f"  {name:16}{describe(name)}" for name in NAMES)
     parser = argparse.ArgumentParser(
         prog="python -m experiments",
         description=__doc__,
-        epilog=f"experiments:\n{listing}\n  {'all':14}fig2 to fig5, in this order.\n  {'list':14}Print this list.",
+        epilog=f"experiments:\n{listing}\n  {'all':16}fig2 to fig5, in this order.\n  {'list':16}Print this list.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("name", choices=[*NAMES, "all", "list"], metavar="NAME", help="an experiment, 'all' or 'list'")
@@ -69,7 +69,7 @@ def arguments(argv: list[str] | None = None) -> argparse.Namespace:
 def main(argv: list[str] | None = None) -> int:
     options = arguments(argv)
     if options.name == "list":
-        print("\n".join(f"{name:14}{describe(name)}" for name in NAMES))
+        print("\n".join(f"{name:16}{describe(name)}" for name in NAMES))
         return 0
     try:
         check_output(options.out)
