@@ -134,9 +134,8 @@ class Decision(NamedTuple):
         for row in others:
             lost, low, high, of = map(_grouped, (row.lost, row.low, row.high, best.conversions))
             sure = "" if row.low > 0 else "; it may as well be better"
-            found.append(
-                f"{row.candidate} loses {lost} conversions [{low}, {high}] of {of} against {best.candidate}{sure}."
-            )
+            what = "conversion" if lost == "1" else "conversions"
+            found.append(f"{row.candidate} loses {lost} {what} [{low}, {high}] of {of} against {best.candidate}{sure}.")
         if instances == 1:
             found.append("A single instance is taken for the truth: how sure that is, is not in the intervals.")
         for name, (value, values) in self.constants.items():

@@ -66,7 +66,10 @@ class Which(NamedTuple):
 
 
 class Inputs(NamedTuple):
-    """What all bricks share; ``stop`` is the first seed that is not used."""
+    """What all bricks share; ``stop`` is the first seed that is not used.
+
+    ``policies`` has a leading axis of cells, unless all of them share one.
+    """
 
     words: tape.Words
     instances: Instance
@@ -151,18 +154,24 @@ def _launched(block: Block) -> tuple[Any, Bricks]:
     spare = -len(row) % len(devices)
     which = Which(*(jnp.concatenate([x, np.repeat(x[-1:], spare, axis=0)]) for x in (row, column)))
     mesh = Mesh(np.array(devices), ("bricks",))
+    shared = _alike(block.policy)
     inputs = Inputs(
         words=jnp.asarray(block.words),
         instances=block.instances,
-        policies=block.policy,
+        policies=of_first if shared else block.policy,
         rounds=rounds,
         per_unit=jnp.asarray(np.exp2(exact.regret_bits(block.rounds)), instance.gaps.dtype),
         stop=jnp.asarray(block.first_seed + block.used, jnp.int32),
         history=block.history,
     )
     inputs = jax.device_put(inputs, NamedSharding(mesh, PartitionSpec()))
-    static = {"horizon": block.horizon, "keep_curves": block.kept > 0, "rewards": block.rewards}
+    static = {"horizon": block.horizon, "keep_curves": block.kept > 0, "rewards": block.rewards, "one_policy": shared}
     return _on_devices(which, inputs, mesh=mesh, **static), shape
+
+
+def _alike(policies: Policy) -> bool:
+    """Whether all cells have one policy, bit for bit."""
+    return all(len({row.tobytes() for row in leaf}) == 1 for leaf in jax.tree.leaves(policies))
 
 
 def collected(block: Block, running: tuple[Any, Bricks]) -> Result:
@@ -201,8 +210,13 @@ def collected(block: Block, running: tuple[Any, Bricks]) -> Result:
     return result
 
 
-def _side_by_side(which: Which, inputs: Inputs, *, horizon: int, keep_curves: bool, rewards: bool) -> Summary:
-    """The runs of a brick: the only place that knows how a run is computed."""
+def _side_by_side(
+    which: Which, inputs: Inputs, *, horizon: int, keep_curves: bool, rewards: bool, one_policy: bool
+) -> Summary:
+    """The runs of a brick: the only place that knows how a run is computed.
+
+    What is the same for all runs is computed once: laws that a policy believes in, a past that it has lived through.
+    """
     cells, seeds = which
     used = seeds < inputs.stop
 
@@ -223,13 +237,16 @@ def _side_by_side(which: Which, inputs: Inputs, *, horizon: int, keep_curves: bo
             diagnostics={name: exact.diagnostic_sums(values, used) for name, values in diagnostics.items()},
         )
 
-    if cells.shape == (1,):  # numbers that all runs share are cheaper than one each
-        of_one = jax.tree.map(lambda x: x[cells[0]], (inputs.instances, inputs.policies))
-        return jax.tree.map(lambda x: x[None], cell(*of_one))
-    return jax.vmap(cell)(*jax.tree.map(lambda x: x[cells], (inputs.instances, inputs.policies)))
+    def of_cells(which: Int[Array, "*tall"]) -> tuple[Instance, Policy]:
+        instances = jax.tree.map(lambda x: x[which], inputs.instances)
+        return instances, (inputs.policies if one_policy else jax.tree.map(lambda x: x[which], inputs.policies))
+
+    if cells.shape == (1,):
+        return jax.tree.map(lambda x: x[None], cell(*of_cells(cells[0])))
+    return jax.vmap(cell, (0, None if one_policy else 0))(*of_cells(cells))
 
 
-@partial(jax.jit, static_argnames=("mesh", "horizon", "keep_curves", "rewards"))
+@partial(jax.jit, static_argnames=("mesh", "horizon", "keep_curves", "rewards", "one_policy"))
 def _on_devices(which: Which, inputs: Inputs, *, mesh: Mesh, **static: Any) -> Summary:
     shared, split = PartitionSpec(), PartitionSpec("bricks")
 

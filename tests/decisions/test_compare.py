@@ -96,7 +96,8 @@ def test_the_text_says_who_loses_how_much_against_whom():
     assert text.startswith("60 rounds after the 12 of the history, 5 instances with 3 runs each")
     assert f"{table.index[0]} brings most: it is the best of 3 candidates with probability" in text
     row = table.iloc[-1]
-    assert f"{table.index[-1]} loses {row.lost:.0f} conversions [{row.low:.0f}, {row.high:.0f}] of" in text
+    what = "conversion" if round(row.lost) == 1 else "conversions"
+    assert f"{table.index[-1]} loses {row.lost:.0f} {what} [{row.low:.0f}, {row.high:.0f}] of" in text
 
 
 def test_constants_are_chosen_on_the_instances_that_are_not_judged():

@@ -155,6 +155,31 @@ def test_the_command_compares_policies_over_what_is_to_come(tmp_path, capsys):
     assert "compare: seeds must be an integer from 2" in capsys.readouterr().err
 
 
+@pytest.mark.slow
+def test_of_the_campaigns_the_policies_that_know_the_delays_of_each_are_named():
+    """Sales so far put B before C, which is better, and policies blind to delays pay for it. The two that are told
+    the laws of each campaign share the first place; without the one, the other is named."""
+    log = jb.read_log(jb.example_log(), **COLUMNS)
+    assert "these cannot be told apart: B and C (" in str(example())
+    assert "The orders disagree: most conversions so far for each pull B" in str(example())
+    some = example().bootstrap(16, key=0)
+    decision = jb.compare(command.candidates(example()), some, horizon=10_000, seeds=4, key=0, history=log)
+    best, table = decision.probability_best(), decision.table()
+    assert best["D-UCB"] + best["Thompson corrected for delays"] > 0.5
+    assert set(table.index[:2]) == {"D-UCB", "Thompson corrected for delays"}
+    assert table.low["PatientBandits(0.2)"] > 0
+    assert table.low["every arm in turn"] > 0
+    keep = [i for i, name in enumerate(decision.names) if name != "D-UCB"]
+    names = tuple(decision.names[i] for i in keep)
+    others = decision._replace(names=names, regret=decision.regret[keep], seen=decision.seen[keep])
+    chance = others.probability_best()["Thompson corrected for delays"]
+    assert chance > 0.5
+    assert (
+        f"Thompson corrected for delays brings most: it is the best of 5 candidates with probability {chance:.2f}"
+        in str(others)
+    )
+
+
 def test_the_command_says_what_is_wrong(tmp_path, capsys):
     columns = ["--arm", "x", "--pulled", "click", "--converted", "sale", "--until", "2026-11-15"]
     file = tmp_path / "file"

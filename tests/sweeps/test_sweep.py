@@ -218,6 +218,54 @@ def test_bricks_cover_a_block(cells, seeds, devices, width):
     assert shape.cells * shape.seeds <= max(width, 8) + 7
 
 
+class Tabled(jb.UCB1):
+    """UCB1 with numbers of which it makes others, which do not depend on the run."""
+
+    table: jax.Array
+
+    def scores(self, state, t, key):
+        return super().scores(state, t, key) + 0 * jnp.sum(jnp.sin(self.table))
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_cells_with_one_policy_compute_once_what_it_makes_of_its_numbers(shared, monkeypatch):
+    """The program has no sine of a table a cell, unless tables differ."""
+    texts = []
+    on_devices = block._on_devices
+
+    def lowered(*inputs, **static):
+        texts.append(on_devices.lower(*inputs, **static).as_text())
+        return on_devices(*inputs, **static)
+
+    monkeypatch.setattr(block, "_on_devices", lowered)
+
+    def build(gap):
+        table = jnp.linspace(0, 1 if shared else gap, 37)
+        return jb.Instance(jb.Bernoulli([0.4, 0.4 + gap]), jb.Pareto([1.0, 0.5])), Tabled(table=table)
+
+    data = jb.sweep(build, {"gap": [0.1, 0.2, 0.4]}, horizon=HORIZON, seeds=5, key=3)
+    (text,) = texts
+    sines = {re.search(r"tensor<(.*?)xf", line)[1] for line in text.splitlines() if "stablehlo.sine" in line}
+    cells = 3 if len(jax.local_devices()) == 1 else 1
+    assert sines == {"37"} if shared or cells == 1 else {"3x37"}
+    for gap in (0.1, 0.4):
+        alone = jb.simulate_batch(3, *build(gap), horizon=HORIZON, seeds=5)
+        np.testing.assert_array_equal(data.final_regret.sel(gap=gap)[0], alone.regret[:, -1])
+
+
+def test_policies_are_one_only_if_all_their_bits_are():
+    nan = np.full((2, 3), np.nan, np.float32)
+    assert block._alike((nan, np.ones((2, 1))))
+    assert block._alike(())
+    assert not block._alike((nan, np.array([0.0, -0.0])))
+
+
+def test_blocks_of_one_policy_share_a_program(small):
+    before = block._on_devices._cache_size()
+    run({"gap": [0.1, 0.2, 0.3, 0.4, 0.45]}, lambda gap: (build(gap, 0.6)[0], jb.Discarding(7)), seeds=2)
+    assert block._on_devices._cache_size() == before + 1
+
+
 @pytest.mark.parametrize("runs", [1, 8, 5000, 3 * exact.AT_ONCE + 5])
 def test_sums_of_regret_are_exact(runs):
     """Against Python's integers, where the squares of many large regrets overflow 64 bits."""
