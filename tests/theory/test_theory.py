@@ -11,7 +11,7 @@ import pytest
 import jaxbandit as jb
 from experiments.paper.lower_bound import twins
 from jaxbandit.laws.base import DelayLaw
-from jaxbandit.theory import BLOCK
+from jaxbandit.theory.checks import BLOCK
 from tests.examples import DELAYS, POLICIES, REWARDS, each, refused
 
 RTOL = 2e-5  # of single precision after a few logarithms and powers
@@ -231,6 +231,39 @@ def test_the_consistent_window_of_three_arms_and_of_none():
     assert int(jb.ducb_consistent_window(pair((0.5, 0.500001), (1.0, 0.05)))) == jb.NEVER
 
 
+def last_windows(instance: jb.Instance, windows: np.ndarray) -> np.ndarray:
+    """Whether each ranks rightly, one by one."""
+    survival = np.asarray(jax.vmap(instance.delay.survival)(jnp.asarray(windows, float)))
+    shortfall = np.asarray(instance.gaps) + np.asarray(instance.means) * (
+        survival if survival.ndim == 2 else survival[:, None]
+    )
+    best = np.asarray(instance.gaps == 0)
+    return np.where(best, shortfall, np.inf).min(axis=1) < np.where(best, np.inf, shortfall).min(axis=1)
+
+
+@each(DELAYS, "delay")
+@pytest.mark.parametrize("means", [(0.3, 0.5, 0.6), (0.6, 0.5, 0.3), (0.55, 0.6, 0.59)])
+def test_the_consistent_window_of_any_law(means, delay):
+    """The window before it ranks wrongly, and it and all later ones rightly: 20 000 at once, then in steps of 0.1 %."""
+    instance = jb.Instance(jb.Bernoulli(means), delay)
+    found = int(jb.ducb_consistent_window(instance))
+    further = np.unique(np.geomspace(found, jb.NEVER, 8000).astype(int))
+    later = np.concatenate([np.arange(found, min(found + 20_000, jb.NEVER)), further])
+    assert last_windows(instance, later[(found <= later) & (later < jb.NEVER)]).all()
+    assert found == 2 or not last_windows(instance, np.array([found - 1])).any()
+
+
+def test_a_law_that_comes_to_rank_the_arms_wrongly_again():
+    """The worse arm's rewards come at once; a third of the better one's come by 3, more at 10 000, all at 40 000, and
+    those of a third arm at 20 000: rightly ranked are 10 000 to 19 999, and from 40 000 on."""
+    waits = [1, 10_000, 20_000, 40_000]
+    chances = [[1, 0, 0, 0], [0.3, 0.4, 0, 0.3], [0, 0, 1, 0]]
+    instance = jb.Instance(jb.Bernoulli([0.4, 0.8, 0.7]), jb.Empirical(waits, chances))
+    right = last_windows(instance, np.array([2, 9_999, 10_000, 19_999, 20_000, 39_999, 40_000, 10**6]))
+    np.testing.assert_array_equal(right, [False, False, True, True, False, False, True, True])
+    assert int(jb.ducb_consistent_window(instance)) == 40_000
+
+
 @each(DELAYS, "delay")
 def test_the_assumptions_against_a_look_at_every_age(delay):
     horizon = BLOCK + 3
@@ -344,9 +377,9 @@ class Broken(Unknown):
             "ducb_consistent_window: instance has one arm",
         ),
         (
-            lambda: jb.ducb_consistent_window(jb.Instance(jb.Bernoulli([0.1, 0.2]), jb.NoDelay())),
+            lambda: jb.ducb_consistent_window(jb.Instance(jb.Bernoulli([0.1, 0.2]), Unknown())),
             TypeError,
-            "ducb_consistent_window: delays must be Pareto",
+            "ducb_consistent_window: the survival function of delay .* is unknown",
         ),
         (
             lambda: jb.ducb_limits(pair(), 0, jb.Pareto(0.7)),
