@@ -163,6 +163,29 @@ def past(history: Any, instance: Any, policy: Any) -> History | None:
     return history if len(history) else None
 
 
+def check_known(history: Any, num_arms: int, policy: Policy, of: str) -> None:
+    """Refuse a past of another number of arms than ``of`` has, or one that knows less than the policy observes.
+
+    Raises:
+        TypeError: something that is not a history.
+        ValueError: other arms, or less known than the policy needs.
+    """
+    if not isinstance(history, History):
+        raise TypeError(f"history must be a jaxbandit.History, got {history!r}; of a log, pass log.history()")
+    if history.arms.ndim != 1:
+        raise ValueError(f"history must be a single one, got arms of shape {history.arms.shape}; use jax.vmap")
+    known = history.num_arms
+    if known is None and len(history) and not _checks.is_traced(history.arms):
+        known = max(int(np.asarray(history.arms).max()) + 1, num_arms)
+    if known is not None and known != num_arms:
+        raise ValueError(f"history has {known} arms and {of} {num_arms}; give both the same arms in the same order")
+    if not history.settled and policy.observes is Feedback:
+        raise ValueError(
+            f"history knows conversions alone (settled=False), and policy {type(policy).__name__} observes Feedback, "
+            "for which zeros must be known too; use a policy that observes Conversions, or History(..., settled=True)"
+        )
+
+
 def check_history(history: Any, instance: Instance, policy: Policy) -> None:
     """Refuse a past that this run cannot have.
 
@@ -170,20 +193,7 @@ def check_history(history: Any, instance: Instance, policy: Policy) -> None:
         TypeError: something that is not a history.
         ValueError: other arms than the instance's, or less known than the policy or the reward law needs.
     """
-    if not isinstance(history, History):
-        raise TypeError(f"history must be a jaxbandit.History, got {history!r}; of a log, pass log.history()")
-    if history.arms.ndim != 1:
-        raise ValueError(f"history must be a single one, got arms of shape {history.arms.shape}; use jax.vmap")
-    arms, known = instance.num_arms, history.num_arms
-    if known is None and len(history) and not _checks.is_traced(history.arms):
-        known = max(int(history.arms.max()) + 1, arms) if (np.asarray(history.arms) >= arms).any() else arms
-    if known is not None and known != arms:
-        raise ValueError(f"history has {known} arms and instance {arms}; give both the same arms in the same order")
-    if not history.settled and policy.observes is Feedback:
-        raise ValueError(
-            f"history knows conversions alone (settled=False), and policy {type(policy).__name__} observes Feedback, "
-            "for which zeros must be known too; use a policy that observes Conversions, or History(..., settled=True)"
-        )
+    check_known(history, instance.num_arms, policy, "instance")
     if not history.settled and not instance.reward.binary:
         raise ValueError(
             "history knows conversions alone (settled=False), which needs rewards that are 0 or 1 by their law, such "

@@ -9,6 +9,7 @@ import numpy as np
 from jaxbandit import _checks
 from jaxbandit._checks import NEVER
 from jaxbandit.engine import tape
+from jaxbandit.engine.history import History, check_known
 from jaxbandit.engine.protocol import MAX_HORIZON, check_policy, nan_error
 from jaxbandit.online import journal, plain
 from jaxbandit.online.served import Rounds, Served, due, file_late, learn, next_arm, start
@@ -37,17 +38,22 @@ class Agent:
 
     Unlike all else in this package an agent changes as it is used. It is for one thread.
 
+    With a ``history`` the agent takes over after it, as ``simulate`` does: the rounds of the history are learned, and
+    have the first ids. ``choices``, ``open`` and the property ``horizon`` count them too; what is still out of them may
+    arrive by its id.
+
     Args:
         policy: how arms are chosen.
         num_arms: number of arms K.
-        horizon: the most choices that will be made: policies are made for it. See ``grow``.
+        horizon: the most choices that will be made, after those of the history: policies are made for it. See ``grow``.
         key: seed of the policy's own randomness.
+        history: the pulls that came before, and what is known of them; of a log, ``log.history()``.
 
     Raises:
         TypeError, ValueError: as for ``simulate``.
     """
 
-    def __init__(self, policy: Policy, num_arms: int, *, horizon: int, key: Any = 0):
+    def __init__(self, policy: Policy, num_arms: int, *, horizon: int, key: Any = 0, history: History | None = None):
         self._num_arms = _checks.whole_number("Agent: num_arms", num_arms, 1, 2**24, "give the number of arms")
         self._policy = policy
         self._key = tape.words(key)
@@ -58,7 +64,13 @@ class Agent:
         self._journal: journal.Journal | None = None
         self._events: list[list[Any]] = []
         self._made_for = _horizon(horizon)
+        if history is not None:
+            check_policy(policy, self._num_arms, self._made_for, binary=False)
+            check_known(history, self._num_arms, policy, "the agent")
+            self._made_for = _horizon(self._made_for + len(history))
         self._restart(self._made_for)
+        if history is not None:
+            self._resume(_events_of(history), None)
 
     def _restart(self, horizon: int) -> None:
         """With nothing learned yet: the log is learned again before the next choice."""
@@ -196,8 +208,8 @@ class Agent:
             self._journal.append(event)
         self._events.append(event)
 
-    def _resume(self, events: list[list[Any]], file: journal.Journal) -> None:
-        """Take up what is in the file."""
+    def _resume(self, events: list[list[Any]], file: journal.Journal | None) -> None:
+        """Take up what was before, as in the file."""
         for kind, *what in events:
             if kind == "choice":
                 self._arms.append(what[1])
@@ -264,6 +276,19 @@ class Agent:
                 found.rewards[i, arm] += self._float(self._results[id][0])
                 found.settled[i, arm] += 1
         return found
+
+
+def _events_of(history: History) -> list[list[Any]]:
+    """What an agent would have been told, had it made these choices."""
+    due: dict[int, list[list[Any]]] = {}
+    rounds = zip(history.delays.tolist(), history.rewards.tolist(), strict=True)
+    for id, (delay, reward) in enumerate(rounds, start=1):
+        if delay >= 0:
+            due.setdefault(id + max(delay, 1), []).append(["arrival", id, reward])
+    events: list[list[Any]] = []
+    for id, arm in enumerate(history.arms.tolist(), start=1):
+        events += [*due.get(id, ()), ["choice", id, arm]]
+    return events + due.get(len(history) + 1, [])
 
 
 def _horizon(horizon: Any) -> int:

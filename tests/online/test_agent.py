@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
+from jaxbandit.engine import tape
+from jaxbandit.engine.history import still_out
 from jaxbandit.online import journal
 from tests.examples import POLICIES, each, refused
 
@@ -44,6 +46,59 @@ def test_fed_the_arrivals_of_a_run_it_plays_its_arms(policy, num_arms):
             agent.arrived(*due[t][i])
         assert agent.choose() == (t, arm)
     assert [choice.arm for choice in agent.choices] == traced.arms.tolist()
+
+
+PAST = 25
+
+
+@each(POLICIES, "policy")
+def test_with_a_history_it_goes_on_as_a_run_that_starts_from_it(policy, tmp_path):
+    """Arm for arm; what is still out of the history comes by its id."""
+    whole = jb.trace(4, problem(3), policy, horizon=HORIZON)
+    history = jb.History.from_trace(whole, PAST, settled=True)
+    rest = jb.trace(4, problem(3), policy, horizon=HORIZON - PAST, history=history)
+    due = arrivals(rest)
+    pulls = still_out(tape.words(4), problem(3), history)
+    for s, (reward, delay) in enumerate(zip(pulls.reward.tolist(), pulls.delay.tolist(), strict=True), start=1):
+        due[s + delay - PAST].append((s - PAST, reward))
+    agent = jb.Agent(policy, 3, horizon=HORIZON - PAST, key=4, history=history)
+    assert [choice.arm for choice in agent.choices] == whole.arms[:PAST].tolist()
+    assert {choice.id for choice in agent.open} == set(1 + np.flatnonzero(np.asarray(history.delays) < 0))
+    for t, arm in enumerate(rest.arms.tolist(), start=1):
+        if t == 5:
+            agent.save(tmp_path / "agent")
+            agent.close()
+            agent = jb.load_agent(tmp_path / "agent", policy)
+        for s, reward in due[t]:
+            agent.arrived(PAST + s, reward)
+        assert agent.choose() == (PAST + t, arm)
+    with refused(ValueError, f"horizon of {HORIZON} choices is reached"):
+        agent.choose()
+    agent.close()
+
+
+def test_it_takes_over_from_a_log():
+    delay = np.array([2, -1, 1, -1, -1, 3] * 10, np.int32)
+    log = jb.Log(("a", "b"), np.array([0, 1] * 30, np.int32), np.arange(60, dtype=np.int32)[::-1], delay, 1.0, "round")
+    policy, history = jb.CorrectedThompson(cdf=jb.Geometric(3.0), window=None), log.history()
+    instance = jb.Instance(jb.Bernoulli([0.4, 0.2]), jb.Constant([jb.NEVER, jb.NEVER]))  # nothing more comes
+    run = jb.trace(7, instance, policy, horizon=20, history=history)
+    agent = jb.Agent(policy, 2, horizon=20, key=7, history=history)
+    assert [agent.choose().arm for _ in range(20)] == run.arms.tolist()
+
+
+@pytest.mark.parametrize(
+    ("history", "policy", "error", "message"),
+    [
+        ([0, 1], jb.UCB1(), TypeError, "history must be a jaxbandit.History"),
+        (jb.History([0, 1], [1, -1], num_arms=3), jb.UCB1(), ValueError, "history has 3 arms and the agent 2"),
+        (jb.History([0, 4], [1, -1]), jb.UCB1(), ValueError, "history has 5 arms and the agent 2"),
+        (jb.History([0, 1], [1, -1]), jb.DelayedUCB1(), ValueError, "DelayedUCB1 observes Feedback"),
+    ],
+)
+def test_a_history_that_an_agent_cannot_have_is_refused(history, policy, error, message):
+    with refused(error, message):
+        jb.Agent(policy, 2, horizon=5, history=history)
 
 
 @pytest.mark.parametrize("name", ["AdaptPatientBandits", "Discarding", "DelayedUCB1"])
