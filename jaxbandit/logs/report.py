@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxbandit.logs.families import quantile
 from jaxbandit.logs.fit import ArmFit, LogFit
-from jaxbandit.logs.tails import assumption1
+from jaxbandit.logs.tails import assumption1, assumption2
 
 EXTRAPOLATED = 0.8
 """Where less than this share of the rate had converted by the largest age, the rest is the law's word."""
@@ -34,6 +34,7 @@ def table(fit: LogFit) -> list[dict[str, str | int | float]]:
         }
         if arm.fits:
             median = float(quantile(arm.best.family, arm.best.theta, 0.5))
+            tail = assumption1(fit, k)
             row |= {
                 "family": arm.best.family.name,
                 "rate": arm.best.rate,
@@ -42,7 +43,10 @@ def table(fit: LogFit) -> list[dict[str, str | int | float]]:
                 "median_delay_rounds": median,
                 f"median_delay_{fit.unit}s": median / fit.rounds_per_unit,
                 "tail_index": arm.best.tail_index,
-                "assumption1_tail_index": assumption1(fit, k).tail_index,
+                "assumption1_tail_index": tail.tail_index,
+                "assumption2_constant": assumption2(fit, k, tail.tail_index),
+                "tail_from_rounds": tail.first,
+                "tail_until_rounds": tail.last,
             }
         rows.append(row)
     return rows
@@ -105,6 +109,29 @@ def _of_arm(fit: LogFit, k: int, arm: ArmFit) -> list[str]:
     return lines
 
 
+def tails(fit: LogFit) -> list[str]:
+    """What the ages seen support of the paper's Assumptions 1 and 2, arm by arm."""
+    lines = []
+    for k, arm in enumerate(fit.arms):
+        if not arm.fits:
+            continue
+        if arm.upper >= 1:
+            lines.append(f"Tail of {arm.name}: unknown, as the rate is.")
+            continue
+        tail = assumption1(fit, k)
+        ages = f"Tail of {arm.name}, ages {tail.first} to {_time(fit, tail.last)}"
+        if np.isnan(tail.tail_index):
+            lines.append(f"{ages}: all may have converted by {tail.first} rounds, so that any tail index is possible.")
+            continue
+        c = assumption2(fit, k, tail.tail_index)
+        second = f"with that index Assumption 2 for c up to {c:.2g}" if c > 0 else "Assumption 2 for no c > 0"
+        beyond = ""
+        if np.isinf(arm.best.tail_index):
+            beyond = f"; a {arm.best.family.name} tail does not meet Assumption 2 in the long run"
+        lines.append(f"{ages}: Assumption 1 may hold for tail indexes up to {tail.tail_index:.2g}, {second}{beyond}.")
+    return lines
+
+
 def _ranking(fit: LogFit) -> list[str]:
     """Whether the incidences at the largest age that all arms have reached can be told apart."""
     if fit.num_arms < 2:
@@ -156,7 +183,7 @@ def _rate(x: float) -> str:
 
 
 def text(fit: LogFit) -> str:
-    """The table and the sentences."""
+    """The table, the sentences, and what is known of the tails."""
     head = (
         "arm",
         "pulls",
@@ -190,7 +217,7 @@ def text(fit: LogFit) -> str:
     lines = [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in (head, *body)
     ]
-    return "\n".join([*lines, "", *sentences(fit)]).rstrip()
+    return "\n".join([*lines, "", *sentences(fit), *tails(fit)]).rstrip()
 
 
 def write(fit: LogFit, folder: Path, decision: Any = None) -> list[Path]:
@@ -220,7 +247,7 @@ def write(fit: LogFit, folder: Path, decision: Any = None) -> list[Path]:
 
 def _page(fit: LogFit, decision: Any) -> str:
     warnings = "".join(f"<li>{html.escape(line)}</li>" for line in sentences(fit)) or "<li>Nothing to warn of.</li>"
-    numbers = html.escape(text(fit).split("\n\n")[0])
+    numbers = html.escape("\n".join([text(fit).split("\n\n")[0], "", *tails(fit)]).rstrip())
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>What the log tells</title>
 <style>
@@ -233,7 +260,9 @@ img {{ max-width: 100% }}
 <h2>Numbers</h2><pre>{numbers}</pre>
 <p>Incidence is the share that has converted within the time named, whatever the delays; it is a lower bound of the
 rate. The rate is the share that converts in the end, if delays go on as the family says; its interval is that of all
-families that fit equally well. A tail is light where delays fall off faster than any power of time. A
+families that fit equally well. A tail is light where delays fall off faster than any power of time. Assumptions 1 and 2
+are those of policies for heavy tails: that a share of at most m^-index, and of at least c times that, is still to come
+after m rounds; what is said of them is what the bands leave possible at the ages seen, with the fitted rate. A
 {html.escape(fit.unit)} is {fit.rounds_per_unit:.6g} rounds.</p>
 <h2>Pictures</h2><p>Left: the share converted against time since the pull, as counted (steps, with 95 % bands) and as
 fitted. Right: the share of conversions still to come.</p><img src="log.png" alt="Incidence and survival of every arm">

@@ -8,7 +8,7 @@ from jaxbandit.logs.fit import LogFit
 
 
 class Tail(NamedTuple):
-    """``tail_index``, and the rounds that support it; NaN where the band allows any."""
+    """``tail_index``, and the rounds that were looked at; NaN where the band allows any."""
 
     tail_index: float
     first: int
