@@ -17,6 +17,7 @@ FIGURES = ("fig2", "fig3", "fig4", "fig5")
 ROOMS = {
     "paper": (*FIGURES, "lower_bound", "coverage", "adaptive", "rates", "corollary1"),
     "field": ("field", "vernade2017", "joulani2013", "batches", "lancewicki2021"),
+    "logs": ("coverage_log",),
     "gradients": ("tune_alpha", "adversary", "learned_index", "sensitivity"),
     "learning": ("learned_policy",),
     "benchmark": ("benchmark",),
