@@ -43,7 +43,7 @@ def on_files(files: Any, config: Any) -> Any:
     lines = [
         "# Notebooks",
         "",
-        "Download them from the folder `notebooks/` of the repository. Each runs in under a minute.",
+        "Download them from the folder `notebooks/` of the repository. Each runs in about a minute or less.",
         "",
     ]
     for path in NOTEBOOKS:
