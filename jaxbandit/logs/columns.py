@@ -130,11 +130,12 @@ def _from_text(values: np.ndarray, name: str) -> tuple[np.ndarray, bool, bool | 
     if gone.all():
         return np.full(len(text), np.nan), False, None
     present = text[~gone]
-    numbers = pd.to_numeric(present, errors="coerce")
-    if not numbers.isna().any():
-        found = np.full(len(text), np.nan)
-        found[~gone] = numbers
-        return found, False, None
+    if pd.to_numeric(present.iloc[:1], errors="coerce").notna().all():  # where the first is a date, no look at the rest
+        numbers = pd.to_numeric(present, errors="coerce")
+        if not numbers.isna().any():
+            found = np.full(len(text), np.nan)
+            found[~gone] = numbers
+            return found, False, None
     present = present.astype(str)
     zone = present.str.contains(ZONE, regex=True).to_numpy()
     if zone.any() and not zone.all():
