@@ -169,7 +169,7 @@ def _launched(block: Block) -> tuple[Any, Bricks]:
     return _on_devices(which, inputs, mesh=mesh, **static), shape
 
 
-def _alike(policies: Policy) -> bool:
+def _alike(policies: Any) -> bool:
     """Whether all cells have one policy, bit for bit."""
     return all(len({row.tobytes() for row in leaf}) == 1 for leaf in jax.tree.leaves(policies))
 
