@@ -193,6 +193,7 @@ def claims(found: list[Found]) -> list[Claim]:
     longer = [x for x in found if x.length >= LONG]
     shorter = [x for x in found if x.length < LONG]
     right = share([x.covers("right") for x in longer])
+    within = share([x.covers("said") for x in found])
     outside = share([not x.covers("said") for x in found])
     by_family = ", ".join(
         f"{share([x.covers('right') for x in longer if x.family == truth.family])} ({truth.family})"
@@ -207,10 +208,10 @@ def claims(found: list[Found]) -> list[Claim]:
             f"{right} of {right.of}; {by_family}",
         ),
         Claim(
-            "the rate lies outside all that is said of it in no more than 8 % of the logs, however short",
-            outside.value <= 0.08,
-            f"{outside}; without a sentence that warns: {unsaid}; shorter than {LONG} medians: "
-            f"{share([not x.covers('said') for x in shorter])}",
+            "all that is said of the rate has it in 92 to 98 % of the logs, however short",
+            0.92 <= within.value <= 0.98,
+            f"{within}; outside in {outside}, in {unsaid} without a sentence that warns; shorter than {LONG} medians: "
+            f"outside in {share([not x.covers('said') for x in shorter])}",
         ),
         Claim(
             f"a log shorter than {LONG} medians needs more than the interval of the family of least AIC, which has the "

@@ -166,7 +166,8 @@ def sweep(
     Run i of a cell is ``simulate(jax.random.fold_in(key, i), ...)``, bit for bit, so that all cells and policies have
     the same luck and differences between them are paired. The numbers do not depend on the devices, the executor, or
     on how often the sweep was killed and resumed. One exception: where cells with few seeds run side by side, the
-    effective pulls of ``DUCB`` and ``DKLUCB`` are added in another order, which may change their last bit.
+    effective pulls of ``DUCB``, ``DKLUCB`` and ``CorrectedThompson`` are added in another order, which may change their
+    last bit.
 
     Args:
         build: function of the axes' values, as arguments of these names, that gives an instance and a policy, or

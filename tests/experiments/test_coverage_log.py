@@ -14,13 +14,17 @@ def found(**changed: Any) -> module.Found:
 
 
 def test_the_verdicts_follow_the_numbers():
-    """Of 20 long logs and as many short ones, one interval of the right family misses; of short ones the best do."""
-    logs = [found(right=(1.05, 1.1), best=(1.05, 1.1))] + [found()] * 19 + [found(length=2, best=(0.5, 0.9))] * 20
+    """Of 20 long logs and as many short ones, all that is said of one misses; of short ones the best families do."""
+    logs = (
+        [found(right=(1.05, 1.1), said=(1.05, 1.1), best=(1.05, 1.1))]
+        + [found()] * 19
+        + [found(length=2, best=(0.5, 0.9))] * 20
+    )
     logs[-1] = logs[-1]._replace(incidence=False)
     assert [claim.holds for claim in module.claims(logs)] == [True, True, True, True]
     worse = [x._replace(said=(1.2, 1.4), right=(1.2, 1.4), incidence=False) for x in logs]
     assert [claim.holds for claim in module.claims(worse)] == [False, False, False, False]
-    assert "without a sentence that warns: 100.0 %" in module.claims(worse)[1].measured
+    assert "in 100.0 % [91.2, 100.0] without a sentence that warns" in module.claims(worse)[1].measured
 
 
 def test_a_share_has_its_exact_interval():
