@@ -1,7 +1,7 @@
 """A differentiable simulator of stochastic bandits whose rewards arrive late."""
 
 from jaxbandit._checks import NEVER
-from jaxbandit._keys import seed_key as fold_in
+from jaxbandit._keys import fold_in
 from jaxbandit.decisions import Decision, Tuned, compare
 from jaxbandit.engine import History, Rewards, Run, Trace, replay, simulate, simulate_batch, trace
 from jaxbandit.gradients import RegretGradient, RoundedWindow, expected_regret, regret_and_gradient

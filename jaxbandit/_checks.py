@@ -6,7 +6,9 @@ it in the end is NaN: see ``sound``.
 """
 
 import operator
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -57,7 +59,7 @@ def floats(name: str, x: Any, rule: str, mend: str) -> Array:
     with np.errstate(over="ignore", invalid="ignore"):
         array = numeric(name, x, mend).astype(jnp.result_type(float))
     if array.size == 0:
-        raise ValueError(f"{name} is empty: an instance needs at least one arm; {mend}")
+        raise ValueError(f"{name} is empty; give a number, or one an arm")
     good = np.asarray(_RULES[rule](array))
     if not good.all():
         where = tuple(int(i) for i in np.argwhere(~good)[0]) if array.ndim else ()
@@ -76,7 +78,7 @@ def integers(name: str, x: Any, low: int, high: int, mend: str) -> Array:
         return invalid_unless((wide >= low) & (wide <= high), wide.astype(jnp.int32))
     array = numeric(name, x, mend)
     if array.size == 0:
-        raise ValueError(f"{name} is empty: an instance needs at least one arm; {mend}")
+        raise ValueError(f"{name} is empty; give a number, or one an arm")
     if array.dtype.kind == "b" or (array.dtype.kind == "f" and not (array == np.floor(array)).all()):
         raise TypeError(f"{name} must be an integer, got {x!r}; {mend}")
     if not ((array >= low) & (array <= high)).all():
@@ -106,6 +108,13 @@ def sound(tree: Any) -> Bool[Array, ""]:
         elif leaf.dtype in (jnp.int32, jnp.int64):
             good &= (leaf != INVALID).all()
     return good
+
+
+def path(name: str, x: Any) -> Path:
+    """``x`` as a path of the file system."""
+    if not isinstance(x, str | os.PathLike):
+        raise TypeError(f"{name} must be a path, a string or a pathlib.Path, got {type(x).__name__}")
+    return Path(x)
 
 
 def whole_number(name: str, x: Any, low: int, high: int, mend: str) -> int:

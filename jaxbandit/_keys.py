@@ -55,7 +55,7 @@ def words(key: Any) -> Words:
     return jnp.array([0, seed], jnp.uint32)
 
 
-def fold_in(key: Words, i: Int[Array, ""]) -> Words:
+def seed_words(key: Words, i: Int[Array, ""]) -> Words:
     """The words of ``jax.random.fold_in(key, i)``: one seed of a batch."""
     return jnp.stack(threefry(key, jnp.zeros_like(i), i))
 
@@ -66,7 +66,7 @@ def to_uniform(word: UInt32[Array, "..."]) -> Float[Array, "..."]:
     return (word.astype(one.dtype) + one) * jnp.asarray(2.0**-32, one.dtype)
 
 
-def seed_key(key: Any, i: Any) -> Array:
+def fold_in(key: Any, i: Any) -> Array:
     """The key of seed ``i``: ``simulate(fold_in(key, i), ...)`` is run i of ``simulate_batch(key, ...)``.
 
     As ``jax.random.fold_in``, of which ``jax.random.fold_in(0, 3)`` is an error, but for every kind of key.
@@ -88,6 +88,6 @@ def seed_key(key: Any, i: Any) -> Array:
             )
     else:
         i = _checks.whole_number("fold_in: i", i, 0, 2**31 - 1, "use jax.vmap over many")
-    data = fold_in(words(key), jnp.asarray(i).astype(jnp.int32))
+    data = seed_words(words(key), jnp.asarray(i).astype(jnp.int32))
     typed = isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
     return jax.random.wrap_key_data(data, impl="threefry2x32") if typed else data

@@ -1,6 +1,7 @@
 """The bar that long work shows, on the host."""
 
 import contextlib
+import warnings
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +12,9 @@ def bar(progress: bool | None, what: str, extra: str, **options: Any) -> Any:
     Where there is nothing to show it with, and ``progress`` does not ask for it, one that is disabled.
     """
     try:
-        from tqdm.auto import tqdm
+        with warnings.catch_warnings():  # a notebook without widgets has a bar of text; it need not be told
+            warnings.simplefilter("ignore")
+            from tqdm.auto import tqdm
     except ImportError as error:
         if progress:
             raise ImportError(f"{what} needs {error.name}: pip install 'jaxbandit[{extra}]'") from error

@@ -36,7 +36,8 @@ class Instance(eqx.Module):
 
     def __check_init__(self) -> None:
         if not all_of(RewardLaw, self.reward):
-            raise TypeError(f"Instance: reward must be a reward law such as Bernoulli, got {self.reward!r}")
+            swapped = "; the two are swapped" if all_of(DelayLaw, self.reward) and all_of(RewardLaw, self.delay) else ""
+            raise TypeError(f"Instance: reward must be a reward law such as Bernoulli, got {self.reward!r}{swapped}")
         if not all_of(DelayLaw, self.delay):
             raise TypeError(f"Instance: delay must be a delay law such as Pareto, got {self.delay!r}")
         arms = {law.batch_shape[-1] for law in (self.reward, self.delay) if law.batch_shape}

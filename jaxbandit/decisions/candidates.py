@@ -137,7 +137,10 @@ def _check(candidates: Any, instances: list[Any]) -> None:
             )
     for i, instance in enumerate(instances):
         if not isinstance(instance, Instance):
-            raise TypeError(f"compare: instances must be a list of Instance, got {instance!r} at index {i}")
+            raise TypeError(
+                f"compare: instances must be a list of Instance, got {instance!r} at index {i}; of a log, pass "
+                "fit_log(log).bootstrap(50, key=0)"
+            )
     tuned = [name for name, candidate in candidates.items() if isinstance(candidate, Tuned)]
     if not instances or (tuned and len(instances) < 2):
         need = f"at least two, as {tuned[0]!r} is tuned on one half, judged on the other" if tuned else "at least one"

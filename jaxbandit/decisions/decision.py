@@ -7,7 +7,6 @@ from jaxtyping import Float64
 
 if TYPE_CHECKING:
     import pandas
-    from matplotlib.figure import Figure
 
 
 class Difference(NamedTuple):
@@ -146,7 +145,7 @@ class Decision(NamedTuple):
             )
         return found
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         _, instances, seeds = self.regret.shape
         head = f"{_grouped(self.horizon)} rounds"
         if self.past:
@@ -164,8 +163,8 @@ class Decision(NamedTuple):
         notes = "Conversions are those that the pulls bring, however late; seen are those that came in these rounds."
         return "\n".join([head, "", *lines, "", *self.sentences(), notes])
 
-    def plot(self) -> "Figure":
-        """Conversions lost against the best, with intervals, and the probability of being the best.
+    def plot(self) -> np.ndarray:
+        """Conversions lost against the best, with intervals, and the probability of being the best; the two axes.
 
         Raises:
             ImportError: the extra ``plot`` is not installed.

@@ -2,7 +2,6 @@
 
 import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.figure import Figure
 
 from jaxbandit.decisions.decision import Decision
 
@@ -10,13 +9,13 @@ BLUE, ORANGE, GREY = "#0072B2", "#E69F00", "#999999"
 """Okabe and Ito (2008): told apart by the colour-blind, and by their lightness."""
 
 
-def draw(decision: Decision) -> Figure:
-    """Two panels with a line for each candidate, the best on top and in orange."""
+def draw(decision: Decision) -> np.ndarray:
+    """The axes of two panels with a line for each candidate, the best on top and in orange."""
     rows = decision.rows()
     places = np.arange(len(rows))[::-1]
     colours = [ORANGE, *[BLUE] * (len(rows) - 1)]
     size = (9.5, 1.3 + 0.45 * len(rows))
-    figure, (left, right) = plt.subplots(
+    _, (left, right) = plt.subplots(
         1, 2, sharey=True, figsize=size, layout="constrained", gridspec_kw={"width_ratios": (2, 1)}
     )
     left.axvline(0, color=GREY, lw=1)
@@ -35,4 +34,4 @@ def draw(decision: Decision) -> Figure:
     right.tick_params(axis="y", length=0)
     for axes in (left, right):
         axes.spines[["top", "right"]].set_visible(False)
-    return figure
+    return np.array([left, right])

@@ -42,7 +42,7 @@ def simulate_batch(
     history: History | None = None,
     progress: bool | None = None,
 ) -> Run:
-    """``seeds`` independent runs: run i is ``simulate(jax.random.fold_in(key, i), ...)``, bit for bit.
+    """``seeds`` independent runs: run i is ``simulate(jaxbandit.fold_in(key, i), ...)``, bit for bit.
 
     The first 100 of 400 seeds are the 100 seeds. All local devices share the work; under ``jit`` or ``vmap`` the runs
     stay on the devices of the surrounding program.
@@ -147,7 +147,7 @@ def _chunks(indices: Any, words: Any, *inputs: Any, **static: Any) -> Any:
 
     def chunk(indices: Int[Array, " lanes"]) -> Any:
         def run(i: Int[Array, ""]) -> Any:
-            return rollout(tape.fold_in(words, i), *inputs, **static)
+            return rollout(tape.seed_words(words, i), *inputs, **static)
 
         return jax.vmap(run)(indices)
 

@@ -47,7 +47,7 @@ def plan(
         mend = f"give increasing rounds from 1 to {horizon}"
         if _checks.is_traced(checkpoints):
             raise TypeError(f"checkpoints cannot be traced; {mend}")
-        rounds = np.atleast_1d(np.asarray(checkpoints))
+        rounds = np.asarray(checkpoints)
         if rounds.ndim != 1 or rounds.size == 0 or rounds.dtype.kind not in "iu":
             raise TypeError(f"checkpoints must be a list of whole numbers, got {checkpoints!r}; {mend}")
         if rounds[0] < 1 or rounds[-1] > horizon or (np.diff(rounds.astype(np.int64)) <= 0).any():
@@ -58,7 +58,8 @@ def plan(
 def check_policy(policy: Policy, num_arms: int, horizon: int, binary: bool) -> None:
     """Refuse what is not a policy, and one that breaks its protocol."""
     if not isinstance(policy, Policy):
-        raise TypeError(f"policy must be a jaxbandit.Policy, got {policy!r}")
+        call = f"; call it: {policy.__name__}(...)" if isinstance(policy, type) else ""
+        raise TypeError(f"policy must be a jaxbandit.Policy, got {policy!r}{call}")
     if horizon * num_arms >= MAX_TABLE:
         raise ValueError(
             f"horizon times the number of arms must be below 2^31 - 1, got {horizon} x {num_arms}; "

@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from jaxbandit._keys import Words, fold_in, threefry, to_uniform, words
+from jaxbandit._keys import Words, seed_words, threefry, to_uniform, words
 
-__all__ = ["Words", "fold_in", "policy_key", "threefry", "to_uniform", "uniforms", "words"]
+__all__ = ["Words", "policy_key", "seed_words", "threefry", "to_uniform", "uniforms", "words"]
 
 _POLICY = 2**32 - 1  # no arm has this number: its column of the tape is the policy's
 

@@ -48,6 +48,17 @@ class Trace(NamedTuple):
     diagnostics: dict[str, Num[Array, "*runs T"]]
     scores: Float[Array, "*runs T K"] | None = None
 
+    def head(self, rounds: int) -> "Trace":
+        """The first rounds, with what is known by the end of them: to look at the start of a long run.
+
+        Raises:
+            TypeError, ValueError: not a whole number from 1 to T.
+        """
+        rounds = _checks.whole_number("Trace.head: rounds", rounds, 1, np.shape(self.arms)[-1], "the trace has no more")
+        scores = None if self.scores is None else self.scores[..., :rounds, :]
+        first = jax.tree.map(lambda x: x[..., :rounds], self._replace(scores=None))
+        return first._replace(known=first.known * (first.known <= rounds), scores=scores)
+
     def to_dataframe(self) -> "pandas.DataFrame":
         """One row a round, by its number: ``arm``, ``pull``, ``reward``, ``delay``, ``known``, the diagnostics, and
         ``score_0``, ``score_1``, ... if the trace has scores.
@@ -85,7 +96,7 @@ def trace(
     history: History | None = None,
 ) -> Trace:
     """One run of ``policy`` on ``instance``, round by round: the same run as ``simulate`` with these arguments, bit for
-    bit. That of seed i of a batch or a sweep is the one with ``jax.random.fold_in(key, i)``.
+    bit. That of seed i of a batch or a sweep is the one with ``jaxbandit.fold_in(key, i)``.
 
     Works under ``jit``, ``vmap`` and ``shard_map``, as ``simulate`` does.
 

@@ -70,7 +70,7 @@ def regrets(instance: Any, policy: Any, words: tape.Words, horizon: int, seeds: 
     if isinstance(policy, RoundedWindow):
 
         def one_run(i: Int[Array, ""]) -> Array:
-            key = tape.fold_in(words, i)
+            key = tape.seed_words(words, i)
             return simulate(key, instance, policy.at(key), horizon=horizon, checkpoints=[horizon]).regret[-1]
 
         return jax.lax.map(one_run, jnp.arange(seeds, dtype=jnp.int32), batch_size=AT_ONCE)
@@ -109,7 +109,7 @@ def shaken(chosen: Any, rest: Any, smoothing: Float[Array, ""], words: tape.Word
     step = smoothing.astype(point.dtype)
 
     def one_run(i: Int[Array, ""]) -> Any:
-        key = tape.fold_in(words, i)
+        key = tape.seed_words(words, i)
         direction = jax.random.normal(tape.policy_key(key, jnp.zeros_like(i)), point.shape, point.dtype)
 
         def at(vector: Array) -> Array:

@@ -50,6 +50,6 @@ def over_instances(
     numbers = jnp.arange(count or 0, dtype=jnp.int32)
 
     def at(now: tuple[Any, Array]) -> Any:
-        return one(eqx.combine(now[0], shared), tape.fold_in(words, now[1]))
+        return one(eqx.combine(now[0], shared), tape.seed_words(words, now[1]))
 
     return jax.lax.map(at, (many, numbers), batch_size=max(AT_ONCE // seeds, 1))

@@ -102,7 +102,9 @@ def relaxed(chosen: Any, rest: Any, words: tape.Words, *, horizon: int, seeds: i
     def one_run(i: Int[Array, ""]) -> Any:
         def regret(parts: Any) -> Array:
             instance, policy = eqx.combine(parts, rest)
-            return _checks.nan_unless(sound(instance, policy), _run(instance, policy, tape.fold_in(words, i), horizon))
+            return _checks.nan_unless(
+                sound(instance, policy), _run(instance, policy, tape.seed_words(words, i), horizon)
+            )
 
         return derivative_for(chosen)(regret)(chosen)
 

@@ -220,7 +220,7 @@ def score(
         instance, policy = eqx.combine(chosen, rest)
         policy = policy if isinstance(policy, Softmax) else _without_score(policy)
         instance, policy = jax.lax.stop_gradient((instance, policy))
-        keys = jax.vmap(partial(tape.fold_in, words))(indices)
+        keys = jax.vmap(partial(tape.seed_words, words))(indices)
         runs = trajectories(keys, instance, policy, horizon)
         costs = _gap_of(instance, runs.arms)
         baselines = (jnp.sum(costs, axis=0)[None] - costs) / (size - 1)

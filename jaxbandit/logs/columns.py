@@ -74,8 +74,10 @@ def time_of(until: Any, like: Column) -> Any:
         until = str(until)
     try:
         column = time_column(np.asarray([until]), "until", missing=False, like=like)
-    except ValueError as error:
-        raise ValueError(f"read_log: until: {error}".replace("read_log: row 0, ", "")) from None
+    except ValueError:
+        kind = "a date" if like.dates else "a number"
+        zone = {True: " with a time zone", False: " without a time zone", None: ""}[like.zoned if like.dates else None]
+        raise ValueError(f"read_log: until must be {kind}{zone}, as column {like.name!r} has, got {until!r}") from None
     return column.values[0]
 
 

@@ -142,12 +142,12 @@ class LogFit(NamedTuple):
         return bootstrap(self, n, key)
 
     def plot(self) -> Any:
-        """Incidence with bands and fitted curves, survival on log-log axes; a matplotlib figure."""
+        """Incidence with bands and fitted curves, survival on log-log axes; the two axes."""
         from jaxbandit.logs.plot import draw
 
         return draw(self)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         from jaxbandit.logs.report import text
 
         return text(self)

@@ -4,7 +4,6 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.figure import Figure
 
 from jaxbandit.logs import families
 from jaxbandit.logs.fit import LogFit
@@ -14,9 +13,9 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 STYLES = ("-", "--", "-.", ":")
 
 
-def draw(fit: LogFit) -> Figure:
-    """Two panels; time in units. Beyond the largest age of an arm nothing is known, and its curves are thin."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(12.5, 5), layout="constrained")
+def draw(fit: LogFit) -> np.ndarray:
+    """The axes of two panels; time in units. Beyond the largest age of an arm its curves are thin: nothing is known."""
+    _, (left, right) = plt.subplots(1, 2, figsize=(12.5, 5), layout="constrained")
     unit, edges = fit.rounds_per_unit, fit.table.edges
     for k, arm in enumerate(fit.arms):
         look: dict[str, Any] = {"color": COLOURS[k % len(COLOURS)], "ls": STYLES[(k // len(COLOURS)) % len(STYLES)]}
@@ -30,7 +29,7 @@ def draw(fit: LogFit) -> Figure:
         further = np.unique(np.geomspace(1, 10 * edges[-1], 400).astype(int))
         tail = families.tail(best.theta, best.family.normal, further)
         inside = further <= arm.identified_until
-        left.plot(further[inside] / unit, best.rate * (1 - tail[inside]), color=look["color"], lw=1, ls=":")
+        left.plot(further[inside] / unit, best.rate * (1 - tail[inside]), color="black", lw=0.9, ls="--")
         slope = "" if np.isinf(best.tail_index) else f", tail index {best.tail_index:.2g}"
         rate = "unknown" if arm.upper >= 1 else f"{best.rate:.3g}"
         name = f"{arm.name}: {best.family.name}, rate {rate}{slope}"
@@ -43,13 +42,13 @@ def draw(fit: LogFit) -> Figure:
         xlabel=f"{fit.unit}s since the pull",
         ylabel="share converted",
         ylim=0,
-        title="Incidence, 95 % bands (dotted: fitted)",
+        title="Incidence, 95 % bands (dashed: fitted)",
     )
     left.set_xlim(0, edges[-1] / unit)
     left.legend(loc="lower right")
     right.set(xlabel=f"{fit.unit}s since the pull", ylabel="share of conversions still to come", ylim=(1e-3, 1.1))
     right.set_title("Delays (points: counted; dotted: not seen)")
-    right.axvline(edges[-1] / unit, color="grey", lw=0.8)
+    right.axvline(edges[-1] / unit, color="grey", lw=0.8, label="the oldest pull")
     if any(arm.fits for arm in fit.arms):
         right.legend(loc="lower left", fontsize=9)
-    return figure
+    return np.array([left, right])

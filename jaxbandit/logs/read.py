@@ -10,7 +10,7 @@ from jaxtyping import Int
 
 from jaxbandit._checks import NEVER
 from jaxbandit.engine.history import History
-from jaxbandit.logs.columns import Column, arm_column, time_column, time_of
+from jaxbandit.logs.columns import Column, arm_column, pandas, time_column, time_of
 
 ROUNDING = 1e-9
 """Times are products and quotients of floats: a whole number of rounds may come out this much, relatively, off."""
@@ -89,17 +89,19 @@ def read_log(
         TypeError: a source of another kind.
         ValueError: anything wrong with a row, with its number (from 0) and its column.
     """
-    if isinstance(source, str | os.PathLike):
-        source = _csv(Path(source), [arm, pulled, converted])
-    names = _names(source)
+    file = Path(source) if isinstance(source, str | os.PathLike) else None
+    names = _names(source) if file is None else list(pandas().read_csv(file, nrows=0).columns)
     for argument, name in (("arm", arm), ("pulled", pulled), ("converted", converted)):
         if name not in names:
             raise ValueError(f"read_log: {argument}: the log has no column {name!r}, only {names}; name one of these")
-    made = time_column(source[pulled], pulled, missing=False)
+    columns: Any = source
+    if file is not None:
+        columns = pandas().read_csv(file, usecols=[arm, pulled, converted], dtype={arm: str})
+    made = time_column(columns[pulled], pulled, missing=False)
     if len(made.values) == 0:
         raise ValueError("read_log: the log is empty; give one row for every pull")
-    done = time_column(source[converted], converted, missing=True, like=made)
-    index, labels = arm_column(source[arm], arm, arms)
+    done = time_column(columns[converted], converted, missing=True, like=made)
+    index, labels = arm_column(columns[arm], arm, arms)
     for name, length in ((converted, len(done.values)), (arm, len(index))):
         if length != len(made.values):
             raise ValueError(
@@ -135,13 +137,6 @@ def example_log() -> Path:
     The true rates are 0.06, 0.09 and 0.11; the better a campaign, the later its sales come.
     """
     return Path(__file__).parent / "data" / "campaigns.csv.gz"
-
-
-def _csv(path: Path, columns: list[str]) -> Any:
-    from jaxbandit.logs.columns import pandas
-
-    frame = pandas().read_csv(path, usecols=lambda name: name in columns, dtype={columns[0]: str})
-    return frame
 
 
 def _names(source: Any) -> list[str]:

@@ -233,10 +233,10 @@ def write(fit: LogFit, folder: Path, decision: Any = None) -> list[Path]:
             writer = csv.DictWriter(file, fieldnames=fields or ["arm"])
             writer.writeheader()
             writer.writerows(rows)
-    figures = {"log.png": draw(fit)}
+    figures = {"log.png": draw(fit)[0].figure}
     if decision is not None:
         decision.table().to_csv(folder / "decision.csv")
-        figures["decision.png"] = decision.plot()
+        figures["decision.png"] = decision.plot()[0].figure
     for name, figure in figures.items():
         figure.savefig(folder / name, dpi=130, bbox_inches="tight")
         plt.close(figure)

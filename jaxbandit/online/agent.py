@@ -62,6 +62,7 @@ class Agent:
         self._results: dict[int, tuple[float, int]] = {}  # by round: reward, and when it is known to the policy
         self._known: dict[int, list[int]] = {}  # by round, the pulls that are known from its start on
         self._journal: journal.Journal | None = None
+        self._closed = False
         self._events: list[list[Any]] = []
         self._made_for = _horizon(horizon)
         if history is not None:
@@ -79,6 +80,10 @@ class Agent:
         self._learned = 0
         self._late: dict[int, list[int]] = {}  # as ``_known``, those whose pull has been learned without them
         self._served: Served = start(self._policy, num_arms=self._num_arms, horizon=horizon)
+
+    def __repr__(self) -> str:
+        made, out = len(self._arms), len(self._arms) - len(self._results)
+        return f"Agent({self._policy!r}, num_arms={self._num_arms}): {made} of {self._horizon} choices made, {out} open"
 
     @property
     def policy(self) -> Policy:
@@ -107,7 +112,9 @@ class Agent:
 
         Raises:
             ValueError: the horizon is reached, or the policy gave a score that is NaN.
+            RuntimeError: the agent is closed.
         """
+        self._check_open()
         t = len(self._arms) + 1
         if t > self._horizon:
             raise ValueError(f"the agent's horizon of {self._horizon} choices is reached; call grow with a longer one")
@@ -126,12 +133,12 @@ class Agent:
             TypeError: an id or a reward that is not a number.
             ValueError: an id that is unknown or was reported before, or a reward outside [0, 1]; nothing has changed.
         """
-        mend = "rescale rewards to [0, 1]"
         if np.ndim(reward) != 0 or isinstance(reward, (str, bytes, type(None))):
-            raise TypeError(f"reward must be a single number, got {reward!r}; {mend}")
+            raise TypeError(f"reward must be a single number, got {reward!r}; give one in [0, 1]")
         reward = float(reward)
         if not 0 <= reward <= 1:
-            raise ValueError(f"reward must be in [0, 1], got {reward}; {mend}")
+            raise ValueError(f"reward must be in [0, 1], got {reward}; rescale rewards to [0, 1]")
+        self._check_open()
         id = self._checked_id(id)
         self._record(["arrival", id, reward])
         self._file(id, reward)
@@ -152,6 +159,7 @@ class Agent:
         Raises:
             ValueError: a horizon that is no longer than the present one.
         """
+        self._check_open()
         horizon = _horizon(horizon)
         if horizon <= self._horizon:
             raise ValueError(f"horizon must be longer than the present one of {self._horizon}, got {horizon}")
@@ -164,14 +172,14 @@ class Agent:
 
         If the process is killed at any moment, ``load_agent`` finds all but the call that was cut short. (Whether the
         last calls before a failure of the power are there too is up to the operating system; what was there at ``save``
-        is.) The file is locked until ``close``, or until the process ends.
+        is.) The file is locked until ``close``, or until the process ends. Folders that are missing are made.
 
         Raises:
             ImportError: filelock is not installed.
             RuntimeError: another agent uses the file.
             OSError: the file cannot be written.
         """
-        path = Path(path).absolute()
+        path = _checks.path("save: path", path).absolute()
         same = self._journal is not None and self._journal.path == path
         lock = self._journal.lock if same and self._journal is not None else journal.locked(path)
         try:
@@ -182,13 +190,17 @@ class Agent:
             raise
         if self._journal is not None:
             self._journal.close(release=not same)
-        self._journal = written
+        self._journal, self._closed = written, False
 
     def close(self) -> None:
-        """Let go of the file: it may be loaded again, here or elsewhere. The agent goes on without it."""
+        """Let go of the file: it may be loaded again, here or elsewhere.
+
+        This agent takes part no more: what it chose now would be in no file. ``save`` takes it up again.
+        """
         if self._journal is not None:
             self._journal.close()
             self._journal = None
+            self._closed = True
 
     def _header(self) -> dict[str, Any]:
         try:
@@ -202,6 +214,10 @@ class Agent:
             "horizon": self._made_for,
             "key": [int(word) for word in np.asarray(self._key)],
         }
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise RuntimeError("the agent is closed; go on with jaxbandit.load_agent(path), or save this one again")
 
     def _record(self, event: list[Any]) -> None:
         if self._journal is not None:
@@ -222,7 +238,7 @@ class Agent:
 
     def _checked_id(self, id: Any) -> int:
         known = len(self._arms)
-        mend = "give the id of a choice"
+        mend = "give choice.id" if isinstance(id, Choice) else "give the id of a choice"
         id = _checks.whole_number("id", id, 1, max(known, 1), mend)
         if not known:
             raise ValueError(f"id {id} is unknown: nothing has been chosen yet; {mend}")
@@ -308,7 +324,7 @@ def load_agent(path: str | Path, policy: Policy | None = None) -> Agent:
         ImportError: filelock is not installed.
         RuntimeError: another agent uses the file.
     """
-    path = Path(path).absolute()
+    path = _checks.path("load_agent: path", path).absolute()
     if not path.is_file():
         raise FileNotFoundError(f"{path}: there is no such file of an agent")
     lock = journal.locked(path)

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.patches import Patch, Rectangle
 
-from jaxbandit.plot.style import axes_or_current, colours, ink_on, soft
+from jaxbandit.plot.style import axes_or_current, colours, ink_on, short, soft
 from jaxbandit.statistics.reports import finals_of, holm, p_values
 
 MOST_TEXT = 14
@@ -42,7 +42,8 @@ def ranking(
         data: the dataset of ``sweep``, with two axes left and at least two policies.
         x, y: their dimensions; by default the last and the first.
         level: see above.
-        ax: where to draw; by default the current axes.
+        ax: where to draw; by default the current axes. The legend stands beside them: make room for it by
+            ``plt.subplots(layout="constrained")``.
 
     Returns:
         The axes.
@@ -117,10 +118,13 @@ def _draw(ax: Axes, found: Ranks, policies: list[str], shape: tuple[int, int], l
                 "va": "center",
             }
             box = {"fc": palette[best[row, column]], "ec": "none", "pad": 1.2}
-            ax.text(column, row, f"{least[row, column]:.3g}", bbox=box, **ink)
+            ax.text(column, row, short(least[row, column]), bbox=box, **ink)
     handles = [Patch(fc=palette[i], label=name) for i, name in enumerate(policies) if (best == i).any()]
     if tied.any():
         handles.append(Patch(fc="white", ec=HATCH, hatch="///", label=f"another is as good\n(at {100 * level:.4g} %)"))
+    nowhere = [name for i, name in enumerate(policies) if not (best == i).any()]
+    if nowhere:
+        handles.append(Patch(fc="none", ec="none", label="nowhere: " + ",\n".join(nowhere)))
     title = "least mean regret" if max(shape) <= MOST_TEXT else "best policy"
     ax.legend(
         handles=handles,
@@ -139,9 +143,7 @@ def _ticks(data: Any, name: str) -> list[str]:
     along = [x for x in data.coords.values() if x.dims == (name,)]
     if not along:
         return [str(i) for i in range(data.sizes[name])]
-    return [
-        ", ".join(f"{value:.3g}" for value in values) for values in zip(*(x.to_numpy() for x in along), strict=True)
-    ]
+    return [", ".join(map(short, values)) for values in zip(*(x.to_numpy() for x in along), strict=True)]
 
 
 def _named(data: Any, name: str) -> str:

@@ -6,23 +6,25 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from jaxtyping import Array
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgba
 
-from jaxbandit.engine.run import Run
 from jaxbandit.plot.style import axes_or_current, line_style, text_size
 from jaxbandit.statistics import MeanCI, mean_ci, quantiles
+from jaxbandit.statistics.reports import check_named_runs
 
 Band = Literal["runs", "mean"]
 LEVELS: dict[str, float] = {"runs": 0.9, "mean": 0.95}
 
 
 class Curve(NamedTuple):
-    """A policy's mean regret at ``rounds``, the ends of its band, and of how many runs."""
+    """A policy's mean regret at ``rounds`` and the ends of its band, each of so many runs."""
 
     rounds: np.ndarray
     mean: np.ndarray
     low: np.ndarray
     high: np.ndarray
     seeds: int
+    seeds_of_band: int
 
 
 def band(x: Any, interval: MeanCI, *, ax: Axes, label: str, **line: Any) -> None:
@@ -73,7 +75,8 @@ def regret_curves(
     for i, (label, curve) in enumerate(curves.items()):
         style = line_style(i)
         ax.plot(curve.rounds, curve.mean, label=label, **style)
-        ax.fill_between(curve.rounds, curve.low, curve.high, color=style["color"], alpha=0.2, lw=0)
+        edges = {"facecolor": to_rgba(style["color"], 0.15), "edgecolor": to_rgba(style["color"], 0.5), "lw": 0.6}
+        ax.fill_between(curve.rounds, curve.low, curve.high, **edges)
     rounds = next(iter(curves.values())).rounds
     for i, (label, of) in enumerate((theory or {}).items()):
         values = np.broadcast_to(np.asarray(of(rounds.astype(float)), float), rounds.shape)
@@ -96,18 +99,19 @@ def _scales(ax: Axes, log: str, curves: Mapping[str, Curve]) -> None:
 
 
 def _title(curves: Mapping[str, Curve], band: str, level: float) -> str:
-    seeds = sorted({curve.seeds for curve in curves.values()})
-    count = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
-    what = f"{100 * level:.4g} % of the runs" if band == "runs" else f"{100 * level:.4g} % interval of the mean"
-    return f"mean of {count} runs\nband: {what}"
+    seeds = _from_to([curve.seeds for curve in curves.values()])
+    fewer = [curve.seeds_of_band for curve in curves.values() if curve.seeds_of_band < curve.seeds]
+    of = f"first {_from_to(fewer)} runs" if fewer else "runs"
+    what = f"{100 * level:.4g} % of the {of}" if band == "runs" else f"{100 * level:.4g} % interval of the mean"
+    return f"mean of {seeds} runs\nband: {what}"
+
+
+def _from_to(counts: list[int]) -> str:
+    return f"{counts[0]}" if len(set(counts)) == 1 else f"{min(counts)} to {max(counts)}"
 
 
 def _of_runs(runs: Any, band: str, level: float) -> dict[str, Curve]:
-    if not isinstance(runs, Mapping) or not all(isinstance(run, Run) for run in runs.values()) or not runs:
-        raise TypeError(
-            "regret_curves: runs must be results of simulate_batch by label, such as {'UCB1': runs}, or the dataset of "
-            f"sweep, got {type(runs).__name__}"
-        )
+    check_named_runs("regret_curves: runs", runs)
     curves: dict[str, Curve] = {}
     for label, run in runs.items():
         if np.ndim(run.regret) != 2:
@@ -120,7 +124,7 @@ def _of_runs(runs: Any, band: str, level: float) -> dict[str, Curve]:
             mean, low, high, _ = map(np.asarray, mean_ci(run.regret, level=level))
         else:
             low, high = np.asarray(quantiles(run.regret, [(1 - level) / 2, (1 + level) / 2]))
-        curves[label] = Curve(np.asarray(run.rounds), mean, low, high, run.regret.shape[0])
+        curves[label] = Curve(np.asarray(run.rounds), mean, low, high, *[run.regret.shape[0]] * 2)
     return curves
 
 
@@ -135,10 +139,11 @@ def _of_dataset(data: Any, band: str, level: float) -> dict[str, Curve]:
         )
     low, high = _interval(data, level) if band == "mean" else _spread(data, level)
     rounds, seeds = data["round"].to_numpy(), data.sizes["seed"]
+    kept = seeds if band == "mean" else min(seeds, int(data.attrs.get("curves", seeds)))
     curves: dict[str, Curve] = {}
     for name in data["policy"].to_numpy():
         mean, below, above = (x.sel(policy=name).to_numpy() for x in (data.regret_mean, low, high))
-        curves[str(name)] = Curve(rounds, mean, below, above, seeds)
+        curves[str(name)] = Curve(rounds, mean, below, above, seeds, kept)
     return curves
 
 

@@ -59,7 +59,7 @@ def timeline(trace: Trace, *, names: Sequence[str] | None = None, ax: Axes | Non
     upper part is the number of rewards in flight, whose largest value stands beside it.
 
     Args:
-        trace: of one run, from ``trace`` or ``replay``.
+        trace: of one run, from ``trace`` or ``replay``; ``trace.head(80)`` is its beginning.
         names: of the arms; also arms that were never pulled get a row then.
         ax: where to draw; by default the current axes.
 
@@ -67,8 +67,14 @@ def timeline(trace: Trace, *, names: Sequence[str] | None = None, ax: Axes | Non
         The axes.
 
     Raises:
+        TypeError: something that is not a trace.
         ValueError: traces of several runs, or more arms than names.
     """
+    if not isinstance(trace, Trace):
+        raise TypeError(
+            f"timeline: trace must be a jaxbandit.Trace, got {type(trace).__name__}; that of seed i of a batch is "
+            "jaxbandit.trace(jaxbandit.fold_in(key, i), instance, policy, horizon=...)"
+        )
     if np.ndim(trace.arms) != 1:
         raise ValueError(
             f"timeline: trace must be of one run, got arms of shape {np.shape(trace.arms)}; "
@@ -144,10 +150,12 @@ def _points(ax: Axes, trace: Trace, fates: Fate, pulled: Bool[np.ndarray, " T"],
         (fates.nothing, "#cccccc", "o"),
     ):
         at = rounds[pulled & which]
-        ax.plot(at, np.full(len(at), arm + BOTTOM), marker, color=colour, **size)
+        if len(at):  # of a line without points, which is not clipped, matplotlib believes that it lies in a corner
+            ax.plot(at, np.full(len(at), arm + BOTTOM), marker, color=colour, **size)
     for which, face in ((trace.rewards > 0, BLUE), (trace.rewards == 0, "white")):
         at = trace.known[pulled & fates.known & which]
-        ax.plot(at, np.full(len(at), arm + TOP), "v", color=BLUE, mfc=face, **size)
+        if len(at):
+            ax.plot(at, np.full(len(at), arm + TOP), "v", color=BLUE, mfc=face, **size)
 
 
 def _in_flight(ax: Axes, trace: Trace, fates: Fate, pulled: Bool[np.ndarray, " T"], arm: int) -> None:

@@ -37,9 +37,17 @@ def soft(colour: Any) -> tuple[float, float, float]:
 
 
 def axes_or_current(ax: Axes | None) -> Axes:
-    """``ax``, else the current axes; where there are none, axes in a figure that makes room for what is beside them."""
-    if ax is not None:
+    """``ax``, else the current axes; where there are none, axes in a figure that makes room for what is beside them.
+
+    Raises:
+        TypeError: something that is not matplotlib's axes.
+    """
+    if isinstance(ax, Axes):
         return ax
+    if ax is not None:
+        raise TypeError(
+            f"ax must be matplotlib axes, got {type(ax).__name__}; of figure, axes = plt.subplots(), pass axes"
+        )
     if not plt.get_fignums():
         plt.figure(layout="constrained")
     return plt.gca()
@@ -58,13 +66,21 @@ def arm_names(function: str, names: Sequence[str] | None, num_arms: int) -> list
     """One name an arm.
 
     Raises:
+        TypeError: a single string.
         ValueError: more arms than names.
     """
     if names is None:
         return [f"arm {i}" for i in range(num_arms)]
+    if isinstance(names, str):
+        raise TypeError(f"{function}: names must be a list with one name an arm, got {names!r}")
     if len(names) < num_arms:
         raise ValueError(f"{function}: names must have one entry an arm, got {len(names)} for {num_arms} arms")
     return [str(name) for name in names]
+
+
+def short(x: Any) -> str:
+    """Three digits, or all before the point."""
+    return f"{x:.0f}" if 1000 <= abs(x) < 1e6 else f"{x:.3g}"
 
 
 def legend_above(ax: Axes, handles: Any) -> None:

@@ -128,16 +128,28 @@ def finals_of(caller: str, data: Any, instance: Instance | None) -> Finals:
     """From a dataset of a sweep, or from runs by name."""
     if hasattr(data, "data_vars"):
         finals = _of_dataset(caller, data)
-    elif isinstance(data, Mapping) and data and all(isinstance(run, Run) for run in data.values()):
-        finals = _of_runs(caller, data, instance)
     else:
-        raise TypeError(
-            f"{caller}: data must be the dataset of jaxbandit.sweep, or results of simulate_batch by name such as "
-            f"{{'UCB1': runs}}, got {type(data).__name__}"
-        )
+        check_named_runs(f"{caller}: data", data)
+        finals = _of_runs(caller, data, instance)
     if finals.regret.shape[-1] < 2:
         raise ValueError(f"{caller}: data must have at least 2 seeds, got {finals.regret.shape[-1]}")
     return finals
+
+
+def check_named_runs(name: str, x: Any) -> None:
+    """Refuse what is not a dict of batches by name, where a dataset has been ruled out.
+
+    Raises:
+        TypeError: it is not.
+    """
+    mend = "pass results of simulate_batch by name, such as {'UCB1': runs}, or the dataset of jaxbandit.sweep"
+    if not isinstance(x, Mapping):
+        raise TypeError(f"{name} is a {type(x).__name__}; {mend}")
+    if not x:
+        raise TypeError(f"{name} is empty; {mend}")
+    for label, run in x.items():
+        if not isinstance(run, Run):
+            raise TypeError(f"{name}: {label!r} is a {type(run).__name__}, not a Run; {mend}")
 
 
 def _of_runs(caller: str, runs: Mapping[str, Run], instance: Instance | None) -> Finals:

@@ -222,7 +222,7 @@ def _side_by_side(
 
     def cell(instance: Instance, policy: Policy) -> Summary:
         def run(i: Int[Array, ""]) -> Any:
-            key = tape.fold_in(inputs.words, i)
+            key = tape.seed_words(inputs.words, i)
             return rollout(key, instance, policy, inputs.rounds, inputs.history, horizon=horizon, rewards=rewards)
 
         pulls, regret, diagnostics, earned = jax.vmap(run, out_axes=-1)(seeds)

@@ -6,6 +6,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jaxbandit import _checks
 from jaxbandit.sweeps import labels, store
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def open_sweep(path: str | Path) -> "xarray.Dataset":
         ValueError: the folder is not a store, or one of another version.
     """
     store.require("open_sweep")
-    return labels.dataset(store.existing(Path(path)))
+    return labels.dataset(store.existing(_checks.path("open_sweep: path", path)))
 
 
 def write(path: Path, data: "xarray.Dataset") -> None:

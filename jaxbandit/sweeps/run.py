@@ -163,7 +163,7 @@ def sweep(
 ) -> "xarray.Dataset":
     """``seeds`` runs of every policy in every cell of a grid, as labelled arrays.
 
-    Run i of a cell is ``simulate(jax.random.fold_in(key, i), ...)``, bit for bit, so that all cells and policies have
+    Run i of a cell is ``simulate(jaxbandit.fold_in(key, i), ...)``, bit for bit, so that all cells and policies have
     the same luck and differences between them are paired. The numbers do not depend on the devices, the executor, or
     on how often the sweep was killed and resumed. One exception: where cells with few seeds run side by side, the
     effective pulls of ``DUCB``, ``DKLUCB`` and ``CorrectedThompson`` are added in another order, which may change their
@@ -216,7 +216,7 @@ def sweep(
         OSError: a store that cannot be written. Blocks that are done stay, also after any other error.
     """
     require("sweep")
-    path = None if store is None else Path(store)
+    path = None if store is None else _checks.path("sweep: store", store)
     _checks.floats("sweep: quantiles", quantiles, "in [0, 1]", "0.5 is the median")
     q = np.atleast_1d(np.asarray(quantiles, np.float64))
     spec = _spec(build, axes, horizon, seeds, key, checkpoints, curves, history, bool(rewards))

@@ -131,11 +131,10 @@ def test_a_comparison_goes_on_from_its_store_and_on_any_executor(tmp_path):
 
 
 def test_the_picture_has_a_line_for_every_candidate():
-    figure = decision().plot()
-    left, right = figure.axes
+    left, right = decision().plot()
     assert [label.get_text() for label in left.get_yticklabels()] == list(decision().table().index)
     assert len(right.patches) == 3
-    plt.close(figure)
+    plt.close(left.figure)
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,7 @@ def outcomes(settled: bool, delay: jb.DelayLaw, age: int, keys: int):
     n = 60
     arms = np.arange(n) % NUM_ARMS
     past = jb.History(arms, np.full(n, -1), settled=settled, ages=np.full(n, age))
-    out = jax.jit(jax.vmap(lambda i: module.still_out(tape.fold_in(tape.words(3), i), problem, past)))(
+    out = jax.jit(jax.vmap(lambda i: module.still_out(tape.seed_words(tape.words(3), i), problem, past)))(
         jnp.arange(keys, dtype=jnp.int32)
     )
     since = n - np.arange(n)

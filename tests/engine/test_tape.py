@@ -30,7 +30,7 @@ def test_the_words_of_any_arm_are_threefry_of_arm_and_pull(arm):
 def test_a_seed_of_a_batch_is_fold_in():
     key = jax.random.key(9)
     np.testing.assert_array_equal(
-        tape.fold_in(tape.words(key), jnp.int32(41)), jax.random.key_data(jax.random.fold_in(key, 41))
+        tape.seed_words(tape.words(key), jnp.int32(41)), jax.random.key_data(jax.random.fold_in(key, 41))
     )
 
 
@@ -53,7 +53,7 @@ def test_uniforms_are_uniform_and_uncorrelated():
 
 
 def test_no_two_streams_of_a_large_batch_are_the_same():
-    seeds = jax.jit(jax.vmap(lambda i: tape.fold_in(tape.words(0), i)))(jnp.arange(10**6, dtype=jnp.int32))
+    seeds = jax.jit(jax.vmap(lambda i: tape.seed_words(tape.words(0), i)))(jnp.arange(10**6, dtype=jnp.int32))
     assert len(np.unique(np.asarray(seeds).view(np.uint64))) == 10**6
 
 

@@ -95,6 +95,23 @@ def test_the_trace_of_seed_i_is_run_i_of_a_batch():
     np.testing.assert_array_equal(trace.pulls[-1], batch.pulls[3, -1, trace.arms[-1]])
 
 
+def test_the_head_of_a_trace_is_what_is_known_by_then():
+    trace = jb.trace(3, instance(), jb.DUCB(20, jb.Pareto(0.5)), horizon=HORIZON, scores=True)
+    head = trace.head(10)
+    for name in ("arms", "pulls", "rewards", "delays", "scores"):
+        np.testing.assert_array_equal(getattr(head, name), getattr(trace, name)[:10])
+    known = np.asarray(trace.known[:10])
+    np.testing.assert_array_equal(head.known, np.where(known <= 10, known, 0))
+    assert (known > 10).any()
+    assert head.diagnostics.keys() == trace.diagnostics.keys()
+    jax.tree.map(np.testing.assert_array_equal, trace.head(HORIZON), trace)
+    many = jax.vmap(lambda key: jb.trace(key, instance(), jb.UCB1(), horizon=HORIZON))(jnp.arange(3)).head(7)
+    assert many.arms.shape == (3, 7)
+    for rounds, error in ((0, ValueError), (HORIZON + 1, ValueError), (2.5, TypeError)):
+        with refused(error, "Trace.head: rounds must be an integer"):
+            trace.head(rounds)
+
+
 def test_traces_work_under_jit_vmap_and_shard_map():
     keys = jax.random.key_data(jax.random.split(jax.random.key(1), jax.device_count()))
     alone = [trace_of(jb.DelayedUCB1(), key) for key in keys]

@@ -122,8 +122,8 @@ ZONED = ["2026-11-01T01:00+00:00", None, None, None]
         (NUMBERS, 4, {"rounds_per_unit": 0}, "rounds_per_unit must be finite and > 0, got 0"),
         (NUMBERS, 4, {"rounds_per_unit": 1e10}, "rounds_per_unit: the log is 4e[+]10 rounds long"),
         (NUMBERS | {"click": [4.0] * 3, "sale": [np.nan] * 3}, 4, {}, "all pulls are of the time of the cut"),
-        (NUMBERS, "2026-11-02", {}, "until: .*has dates and 'click' has numbers"),
-        (small(), 4, {}, "until: .*has numbers and 'click' has dates"),
+        (NUMBERS, "2026-11-02", {}, "until must be a number, as column 'click' has, got '2026-11-02'"),
+        (small(), 4, {}, "until must be a date without a time zone, as column 'click' has, got 4"),
         (
             small(click=["2026-11-01", "2026-11-01", "no date", "2026-11-01"]),
             "2026-11-02",
@@ -142,7 +142,7 @@ ZONED = ["2026-11-01T01:00+00:00", None, None, None]
             {},
             "row 2, column 'sale': .* is a date without a time zone, and row 0 has",
         ),
-        (small(), "2026-11-02 00:00Z", {}, "until: .*dates with a time zone beside dates without"),
+        (small(), "2026-11-02 00:00Z", {}, "until must be a date without a time zone, as column 'click'"),
         (small(), "2026-11-02", {"unit": "week"}, "unit must be one of"),
         (small(sale=[3.0, None, None, None]), "2026-11-02", {}, "'sale' has numbers and 'click' has dates"),
     ],
@@ -155,6 +155,11 @@ def test_what_is_wrong_names_its_row_and_column(log, until, settings, message):
 def test_what_is_no_table_is_refused():
     with refused(TypeError, "source must be a path, a pandas or polars frame or a mapping"):
         read(3)
+
+
+def test_a_missing_column_of_a_file_is_told_with_all_that_there_are():
+    with refused(ValueError, r"arm: the log has no column 'camp', only \['campaign', 'click', 'sale'\]; name one"):
+        jb.read_log(jb.example_log(), arm="camp", pulled="click", converted="sale", until="2026-11-15")
 
 
 def test_the_example_is_read():

@@ -113,11 +113,27 @@ def test_a_log_learned_at_once_gives_what_was_learned_round_by_round(name, tmp_p
     for arrival in due[HORIZON]:
         agent.arrived(*arrival)
     agent.save(tmp_path / "agent")
-    agent.close()
+    agent.save(tmp_path / "another")
     loaded = jb.load_agent(tmp_path / "agent")
     assert loaded.choose() == agent.choose() == (HORIZON, traced.arms[-1])
     jax.tree.map(np.testing.assert_array_equal, loaded._served, agent._served)
     loaded.close()
+    agent.close()
+
+
+def test_closed_it_takes_part_no_more_until_it_is_saved_again(tmp_path):
+    agent = jb.Agent(jb.UCB1(), 2, horizon=9)
+    agent.choose()
+    agent.save(tmp_path / "agent")
+    agent.close()
+    for call in (agent.choose, lambda: agent.arrived(1, 1.0), lambda: agent.expired(1), lambda: agent.grow(20)):
+        with refused(RuntimeError, "the agent is closed"):
+            call()
+    assert (agent.choices, agent.horizon) == ([(1, 0)], 9)
+    assert repr(agent) == "Agent(UCB1(), num_arms=2): 1 of 9 choices made, 1 open"
+    agent.save(tmp_path / "agent")
+    assert agent.choose() == (2, 1)
+    agent.close()
 
 
 def test_feedback_of_zeros_is_told_by_expired():
@@ -180,7 +196,7 @@ def test_grown_it_is_as_if_it_had_been_made_for_the_longer_horizon(name, tmp_pat
         short.choose()
     short.save(tmp_path / "agent")
     short.grow(40)
-    short.close()
+    short.save(tmp_path / "another")
     loaded = jb.load_agent(tmp_path / "agent")
     assert loaded.horizon == 40
     for arrival in due[21]:
@@ -190,6 +206,7 @@ def test_grown_it_is_as_if_it_had_been_made_for_the_longer_horizon(name, tmp_pat
     assert short.choose() == long.choose() == loaded.choose()
     jax.tree.map(np.testing.assert_array_equal, short._served, long._served)
     loaded.close()
+    short.close()
 
 
 @each(POLICIES, "policy")
@@ -244,6 +261,8 @@ def test_files_that_are_none_are_refused(tmp_path):
     path = tmp_path / "agent"
     with refused(FileNotFoundError, "there is no such file"):
         jb.load_agent(path)
+    with refused(TypeError, "load_agent: path must be a path, a string or a pathlib.Path, got UCB1"):
+        jb.load_agent(jb.UCB1())
     for content, message in ((b"", "is not the file of"), (b"hello\n", "is not the file of")):
         path.write_bytes(content)
         with refused(ValueError, message):

@@ -46,6 +46,15 @@ def test_a_cell_has_the_colour_and_regret_of_its_best_policy_and_is_hatched_in_d
         assert (at in hatched) == ranks(regret[None], 0.95).ties.any()
 
 
+def test_policies_that_are_best_nowhere_are_named_too_and_numbers_are_written_out(ax, data):
+    regret = data.final_regret + 1000 + 5000 * (data.policy != "UCB1")
+    large = data.assign(final_regret=regret).assign_coords(delta=[1000.0, 20_000.0, 0.5])
+    ranking(large, y="delta", ax=ax)
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["UCB1", "nowhere: Patient,\nUniform"]
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["1000", "20000", "0.5"]
+    assert all(text.get_text().isdigit() for text in ax.texts)
+
+
 def test_ties_are_what_paired_tests_do_not_tell_apart():
     rng = np.random.default_rng(0)
     luck = rng.normal(size=30)

@@ -80,6 +80,13 @@ def test_other_quantiles_come_from_curves_that_were_kept(ax, runs):
     np.testing.assert_allclose(ends(ax, 0, kept["round"]), (low, high), rtol=1e-5, atol=1e-6)
 
 
+def test_a_band_of_fewer_runs_than_the_mean_says_so(ax):
+    few = jb.sweep(build, {"gap": [0.4]}, key=0, progress=False, curves=3, **COMMON).isel(gap=0)
+    regret_curves(few, ax=ax)
+    seeds = COMMON["seeds"]
+    assert ax.get_legend().get_title().get_text() == f"mean of {seeds} runs\nband: 90 % of the first 3 runs"
+
+
 def test_theory_and_logarithmic_axes_on_request(ax, runs):
     slope = float(jb.lai_robbins_slope(build(0.4)[0]))
     regret_curves(runs, ax=ax, log="xy", theory={"Lai–Robbins": lambda t: slope * np.log(t), "T": lambda t: 50.0})
@@ -101,7 +108,10 @@ def test_what_has_no_curve_is_refused(ax, runs, data):
     single = jb.simulate(0, instance(), jb.UCB1(), horizon=50)
     for call, error, message in (
         (lambda: regret_curves({"one": single}, ax=ax), ValueError, "run 'one' must be a batch of seeds"),
-        (lambda: regret_curves(single, ax=ax), TypeError, "runs must be results of simulate_batch by label"),
+        (lambda: regret_curves(single, ax=ax), TypeError, "runs is a Run; pass results of simulate_batch by name"),
+        (lambda: regret_curves({}, ax=ax), TypeError, "runs is empty; pass"),
+        (lambda: regret_curves({"one": single.regret}, ax=ax), TypeError, "runs: 'one' is a .*, not a Run; pass"),
+        (lambda: regret_curves(runs, ax=plt.gcf()), TypeError, "ax must be matplotlib axes, got Figure"),
         (lambda: regret_curves(data, ax=ax), ValueError, "runs must be of a single cell.*'gap': 2"),
         (lambda: regret_curves(data.isel(gap=0), ax=ax, level=0.42), ValueError, "have not kept the quantiles"),
         (lambda: regret_curves(runs, ax=ax, band="both"), ValueError, "band must be 'runs' or 'mean'"),

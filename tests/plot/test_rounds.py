@@ -81,3 +81,7 @@ def test_what_makes_no_timeline_is_refused():
         timeline(trace, names=["one"])
     with refused(ValueError, "timeline: trace must be of one run"):
         timeline(jax.tree.map(lambda x: np.stack([x, x]), trace))
+    with refused(TypeError, "timeline: trace must be a jaxbandit.Trace, got tuple; that of seed i of a batch is"):
+        timeline(tuple(trace))  # pyright: ignore[reportArgumentType]
+    with refused(TypeError, "timeline: names must be a list with one name an arm, got 'ab'"):
+        timeline(trace, names="ab")

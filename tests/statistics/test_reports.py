@@ -126,8 +126,9 @@ def test_what_cannot_be_reported_is_refused(runs):
         (lambda: jb.summary({"one": single}), ValueError, "summary: run 'one' must be a batch"),
         (lambda: jb.pairwise(runs | {"fewer": fewer}), ValueError, "all runs need the same seeds.*'fewer'"),
         (lambda: jb.pairwise({"one": fewer}), ValueError, "at least two policies"),
-        (lambda: jb.summary(fewer), TypeError, "summary: data must be the dataset"),
-        (lambda: jb.summary({}), TypeError, "summary: data must be the dataset"),
+        (lambda: jb.summary(fewer), TypeError, "summary: data is a Run; pass results of simulate_batch by name"),
+        (lambda: jb.summary({}), TypeError, "summary: data is empty"),
+        (lambda: jb.pairwise({"a": fewer.regret}), TypeError, "pairwise: data: 'a' is a .*, not a Run"),
         (lambda: jb.summary(runs, level=95), ValueError, "summary: level must lie between 0 and 1"),
     ):
         with refused(error, message):
