@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from collections.abc import Collection
 from typing import Any
 
 import pytest
@@ -80,8 +81,25 @@ def public(kind: type) -> set[str]:
     return {name for name, x in members if inspect.isclass(x) and issubclass(x, kind) and not inspect.isabstract(x)}
 
 
-def each(examples: dict[str, Any], argument: str) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize(argument, examples.values(), ids=examples.keys())
+OF_EACH_KIND = (
+    "UCB1",
+    "AdaptPatientBandits",
+    "DUCB",
+    "Discarding",
+    "DelayedUCB1",
+    "CorrectedThompson",
+    "ODAAF",
+    "Batched",
+)
+"""Between them: every kind of observation, waiting, looking back, draws, diagnostics, and a policy in a policy."""
+
+
+def each(examples: dict[str, Any], argument: str, quick: Collection[str] | None = None) -> pytest.MarkDecorator:
+    """The test is run with every example; with those that are not in ``quick`` it is slow."""
+    slow = () if quick is None else (pytest.mark.slow,)
+    few = examples if quick is None else quick
+    values = (pytest.param(x, id=name, marks=() if name in few else slow) for name, x in examples.items())
+    return pytest.mark.parametrize(argument, values)
 
 
 def refused(error: type[Exception], match: str) -> pytest.RaisesExc:

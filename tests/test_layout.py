@@ -10,7 +10,7 @@ import pytest
 import jaxbandit as jb
 from jaxbandit._layout import FEWEST_ARMS, MOST_ARMS
 from jaxbandit.engine.run import rollout
-from tests.examples import POLICIES, each
+from tests.examples import OF_EACH_KIND, POLICIES, each
 
 
 def instance(num_arms: int) -> jb.Instance:
@@ -32,7 +32,7 @@ def test_between_the_bounds_the_pulls_of_a_batch_are_carried_arm_by_arm(num_arms
     assert any(expected in carried for carried in loops)
 
 
-@each(POLICIES, "policy")
+@each(POLICIES, "policy", quick=OF_EACH_KIND)
 def test_the_hint_changes_no_number(policy):
     keys = jax.random.split(jax.random.key(3), 3)
 

@@ -17,7 +17,7 @@ from jaxbandit.engine.run import draw_from_tape, rollout, start
 from jaxbandit.engine.step import scan
 from jaxbandit.engine.traces import Pulled, drawn
 from jaxbandit.policies.observations import Feedback
-from tests.examples import BY_ARM, DELAYS, NUM_ARMS, POLICIES, REWARDS, each, instance, refused
+from tests.examples import BY_ARM, DELAYS, NUM_ARMS, OF_EACH_KIND, POLICIES, REWARDS, each, instance, refused
 
 HORIZON, PAST = 90, 57
 FIXED = jb.Instance(REWARDS["Bernoulli"], jb.Constant([0, 7, 12]))
@@ -33,7 +33,7 @@ def past_of(trace: jb.Trace, policy: jb.Policy, rounds: int = PAST) -> jb.Histor
     return jb.History.from_trace(trace, rounds, settled=policy.observes is Feedback, num_arms=NUM_ARMS)
 
 
-@each(POLICIES | BY_ARM, "policy")
+@each(POLICIES | BY_ARM, "policy", quick=OF_EACH_KIND)
 def test_the_state_is_that_of_the_run_that_the_history_is_of(policy):
     """Bit for bit, with delays that are beyond the cut, or never pass."""
     key, every = tape.words(0), jnp.arange(1, HORIZON + 1, dtype=jnp.int32)
@@ -54,7 +54,7 @@ def test_the_state_is_that_of_the_run_that_the_history_is_of(policy):
     assert_equal((carry.state, carry.pulls), expected)
 
 
-@each(POLICIES | BY_ARM, "policy")
+@each(POLICIES | BY_ARM, "policy", quick=OF_EACH_KIND)
 def test_where_delays_are_fixed_the_run_goes_on_as_if_it_had_not_been_cut(policy):
     whole = jb.trace(0, FIXED, policy, horizon=HORIZON)
     history = past_of(whole, policy)

@@ -160,7 +160,7 @@ def test_new_numbers_compile_nothing_and_a_new_shape_does():
     assert run_module._simulate._cache_size() == compiled + 1
 
 
-@pytest.mark.parametrize("num_arms", [2, 5])
+@pytest.mark.parametrize("num_arms", [pytest.param(2, marks=pytest.mark.slow), 5])
 @each(POLICIES, "policy")
 def test_no_round_copies_a_buffer(policy, num_arms):
     """Outside of its entry the compiled program copies no array with an element for each run and round."""

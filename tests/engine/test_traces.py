@@ -12,7 +12,7 @@ from jax.sharding import PartitionSpec
 import jaxbandit as jb
 from jaxbandit.engine import tape
 from jaxbandit.policies.observations import Feedback
-from tests.examples import AT_RANDOM, NUM_ARMS, POLICIES, REWARDS, each, instance, refused
+from tests.examples import AT_RANDOM, NUM_ARMS, OF_EACH_KIND, POLICIES, REWARDS, each, instance, refused
 
 HORIZON = 90
 
@@ -34,7 +34,7 @@ def assert_same_run(trace: jb.Trace, run: jb.Run) -> None:
     jax.tree.map(np.testing.assert_array_equal, trace.diagnostics, run.diagnostics)
 
 
-@each(POLICIES, "policy")
+@each(POLICIES, "policy", quick=OF_EACH_KIND)
 def test_a_trace_is_the_run_of_simulate_for_every_policy(policy):
     assert_same_run(trace_of(policy, key=5, scores=True), every_round(5, instance(), policy))
 
@@ -44,7 +44,7 @@ def test_a_trace_without_scores_is_the_same(policy):
     jax.tree.map(np.testing.assert_array_equal, trace_of(policy), trace_of(policy, scores=True)._replace(scores=None))
 
 
-@each(POLICIES, "policy")
+@each(POLICIES, "policy", quick=OF_EACH_KIND)
 def test_the_scores_are_those_that_were_played(policy):
     trace = trace_of(policy, scores=True)
     assert trace.scores is not None
@@ -55,7 +55,7 @@ def test_the_scores_are_those_that_were_played(policy):
         pulls[arm] += 1
 
 
-@each(POLICIES, "policy")
+@each(POLICIES, "policy", quick=OF_EACH_KIND)
 def test_known_is_the_round_from_which_the_policy_is_told(policy):
     trace = jax.device_get(trace_of(policy, scores=True))
     for t in range(1, HORIZON + 1):

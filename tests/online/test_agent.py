@@ -16,7 +16,7 @@ import jaxbandit as jb
 from jaxbandit.engine import tape
 from jaxbandit.engine.history import still_out
 from jaxbandit.online import journal
-from tests.examples import POLICIES, each, refused
+from tests.examples import OF_EACH_KIND, POLICIES, each, refused
 
 HORIZON = 60
 
@@ -36,7 +36,7 @@ def arrivals(traced: jb.Trace) -> dict[int, list[tuple[int, float]]]:
     return due
 
 
-@each(POLICIES, "policy")
+@each(POLICIES, "policy", quick=OF_EACH_KIND)
 @pytest.mark.parametrize("num_arms", [3, *(pytest.param(k, marks=pytest.mark.slow) for k in (1, 2, 4, 5))])
 def test_fed_the_arrivals_of_a_run_it_plays_its_arms(policy, num_arms):
     traced = jb.trace(4, problem(num_arms), policy, horizon=HORIZON)
@@ -51,7 +51,7 @@ def test_fed_the_arrivals_of_a_run_it_plays_its_arms(policy, num_arms):
 PAST = 25
 
 
-@each(POLICIES, "policy")
+@each(POLICIES, "policy", quick=OF_EACH_KIND)
 def test_with_a_history_it_goes_on_as_a_run_that_starts_from_it(policy, tmp_path):
     """Arm for arm; what is still out of the history comes by its id."""
     whole = jb.trace(4, problem(3), policy, horizon=HORIZON)

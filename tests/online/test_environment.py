@@ -8,7 +8,7 @@ import pytest
 import jaxbandit as jb
 from jaxbandit.engine import tape
 from jaxbandit.policies.choice import choose
-from tests.examples import NUM_ARMS, POLICIES, each, instance, refused
+from tests.examples import NUM_ARMS, OF_EACH_KIND, POLICIES, each, instance, refused
 
 HORIZON = 60
 
@@ -30,7 +30,7 @@ def play(env, policy, key, problem):
     return jax.lax.scan(one_round, (state, learned), rounds)[1]
 
 
-@each(POLICIES, "policy")
+@each(POLICIES, "policy", quick=OF_EACH_KIND)
 def test_a_policy_played_through_it_has_the_arms_and_the_regret_of_simulate(policy):
     env = jb.Environment(NUM_ARMS, HORIZON, observes=policy)
     arms, _, _, truncated, regret = jax.jit(lambda: play(env, policy, jax.random.key(3), instance()))()

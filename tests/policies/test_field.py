@@ -8,7 +8,7 @@ import pytest
 import jaxbandit as jb
 from jaxbandit.policies.klucb import bernoulli_upper
 from tests import reference
-from tests.examples import AT_RANDOM, POLICIES, each, instance, refused
+from tests.examples import AT_RANDOM, OF_EACH_KIND, POLICIES, each, instance, refused
 
 
 def tables(seed: int = 0, horizon: int = 200) -> tuple[np.ndarray, np.ndarray]:
@@ -56,7 +56,7 @@ def test_elimination_needs_so_many_pulls_that_a_short_run_is_uniform():
     assert float(run.regret[-1]) == pytest.approx(75, rel=1e-6)
 
 
-@each(POLICIES, "policy")
+@each(POLICIES, "policy", quick=OF_EACH_KIND)
 def test_a_batch_of_one_round_is_the_policy_itself(policy):
     keys = jax.random.key(4)
     run, batched = (jb.simulate(keys, instance(), p, horizon=150) for p in (policy, jb.Batched(policy, 1)))

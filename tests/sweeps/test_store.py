@@ -203,7 +203,7 @@ def test_policies_come_and_go(small, computed, tmp_path):  # noqa: F811
 
 
 @pytest.mark.parametrize("axes", [{"gap": [0.2], "alpha": [0.6, 0.3]}, AXES])
-@pytest.mark.parametrize("seeds", [10, 4, 7, 13])
+@pytest.mark.parametrize("seeds", [4, 13, *(pytest.param(n, marks=pytest.mark.slow) for n in (7, 10))])
 def test_fewer_of_anything_is_what_it_would_be_alone(computed, tmp_path, axes, seeds):  # noqa: F811
     run(curves=8, store=tmp_path)
     before = runs_in(computed)
