@@ -98,7 +98,7 @@ def each(examples: dict[str, Any], argument: str, quick: Collection[str] | None 
     """The test is run with every example; with those that are not in ``quick`` it is slow."""
     slow = () if quick is None else (pytest.mark.slow,)
     few = examples if quick is None else quick
-    values = (pytest.param(x, id=name, marks=() if name in few else slow) for name, x in examples.items())
+    values = [pytest.param(x, id=name, marks=() if name in few else slow) for name, x in examples.items()]
     return pytest.mark.parametrize(argument, values)
 
 
