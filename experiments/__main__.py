@@ -20,7 +20,7 @@ ROOMS = {
     "logs": ("coverage_log",),
     "gradients": ("tune_alpha", "adversary", "learned_index", "sensitivity"),
     "learning": ("learned_policy",),
-    "benchmark": ("benchmark",),
+    "benchmark": ("benchmark", "device"),
 }
 NAMES = tuple(name for names in ROOMS.values() for name in names)
 

@@ -25,7 +25,7 @@ def one_device(monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in command.NAMES if name != "benchmark"])
+@pytest.mark.parametrize("name", [name for name in command.NAMES if name not in command.ROOMS["benchmark"]])
 def test_an_experiment_leaves_a_picture_its_numbers_and_its_verdicts(name, tmp_path, capsys):
     horizon = {"lower_bound": 90}.get(name, 250)  # a single one, with eight policies to compile
     arguments = [name, "--quick", "--seeds", "3", "--horizon", str(horizon), "--out", str(tmp_path)]
