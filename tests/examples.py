@@ -3,6 +3,7 @@
 import inspect
 import re
 from collections.abc import Collection
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,9 @@ from jaxtyping import TypeCheckError
 import jaxbandit as jb
 
 NUM_ARMS = 3
+
+MEASURED_DELAYS = Path(__file__).parents[2] / "shared" / "data" / "criteo_conversion_delays.csv"
+"""Delays of a public log, in seconds, and their probabilities, which may be absent: the project does not hold them."""
 
 REWARDS: dict[str, jb.RewardLaw] = {
     "Bernoulli": jb.Bernoulli([0.2, 0.5, 0.9]),
@@ -96,9 +100,8 @@ OF_EACH_KIND = (
 
 def each(examples: dict[str, Any], argument: str, quick: Collection[str] | None = None) -> pytest.MarkDecorator:
     """The test is run with every example; with those that are not in ``quick`` it is slow."""
-    slow = () if quick is None else (pytest.mark.slow,)
     few = examples if quick is None else quick
-    values = [pytest.param(x, id=name, marks=() if name in few else slow) for name, x in examples.items()]
+    values = [pytest.param(x, id=name, marks=() if name in few else pytest.mark.slow) for name, x in examples.items()]
     return pytest.mark.parametrize(argument, values)
 
 

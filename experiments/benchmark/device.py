@@ -1,9 +1,9 @@
 """Run-rounds a second by number of runs and arms on this machine's accelerator, beside its processor."""
 
-import contextlib
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import jax
@@ -12,6 +12,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import jaxbandit as jb
+from experiments.benchmark.benchmark import ALPHA, instance
 from experiments.report import Claim, Options, Progress, save
 from jaxbandit.engine.batch import bytes_per_run, side_by_side
 
@@ -29,14 +30,11 @@ COMPARED = 10_000
 """Runs whose pulls are compared with those of the processor, at the most."""
 GOAL = 3e9
 """Run-rounds a second with a million runs of two arms."""
-ALPHA = 0.3
 
 
 class Timed(NamedTuple):
     """``seconds`` of a warm call, ``compile_seconds`` that the first one took longer; NaN where it was not made."""
 
-    platform: str
-    num_arms: int
     runs: int
     seconds: float
     compile_seconds: float
@@ -44,10 +42,6 @@ class Timed(NamedTuple):
 
     def rate(self, horizon: int) -> float:
         return self.runs * horizon / self.seconds
-
-
-def instance(num_arms: int) -> jb.Instance:
-    return jb.Instance(jb.Bernoulli(np.linspace(0.3, 0.7, num_arms)), jb.Pareto(np.linspace(1.0, 0.3, num_arms)))
 
 
 def batch(key: Any, num_arms: int, runs: int, horizon: int) -> jb.Run:
@@ -68,11 +62,9 @@ def pulls(num_arms: int, runs: int, horizon: int, seed: int) -> jax.Array:
     return jax.block_until_ready(batch(seed, num_arms, runs, horizon).pulls)[:, -1]
 
 
-@contextlib.contextmanager
-def on(platform: str) -> Iterator[None]:
+def on(platform: str) -> AbstractContextManager[None]:
     """All devices of a platform."""
-    with jax.default_device(platform):  # pyright: ignore[reportArgumentType]
-        yield
+    return jax.default_device(platform)  # pyright: ignore
 
 
 def timed(call: Callable[[], Any]) -> tuple[float, float]:
@@ -93,17 +85,17 @@ def measured(
     found: list[Timed] = []
     for runs in sizes:
         progress.say(f"{platform}, K = {num_arms}, {runs} runs")
-        predicted = found[-1].seconds * runs / found[-1].runs if len(found) > 1 else 0.0
-        if found and (found[-1].why_not or predicted > BUDGET):
-            why = found[-1].why_not or f"more than {BUDGET:g} s"
-            found.append(Timed(platform, num_arms, runs, math.nan, math.nan, why))
-        else:
+        why_not = found[-1].why_not if found else ""
+        if len(found) > 1 and found[-1].seconds * runs / found[-1].runs > BUDGET:
+            why_not = f"more than {BUDGET:g} s"
+        seconds = math.nan, math.nan
+        if not why_not:
             try:
                 with on(platform):
                     seconds = timed(lambda runs=runs: pulls(num_arms, runs, horizon, seed))
-                found.append(Timed(platform, num_arms, runs, *seconds))
             except jax.errors.JaxRuntimeError as error:  # such as RESOURCE_EXHAUSTED; what was measured is kept
-                found.append(Timed(platform, num_arms, runs, math.nan, math.nan, str(error).splitlines()[0][:80]))
+                why_not = str(error).splitlines()[0][:80]
+        found.append(Timed(runs, *seconds, why_not))
         progress.done(1)
     return found
 

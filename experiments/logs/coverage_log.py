@@ -13,6 +13,7 @@ from scipy.stats import beta
 
 import jaxbandit as jb
 from experiments.report import Claim, Options, Progress, save
+from jaxbandit.plot.style import BLACK, BLUE, GREEN, ORANGE, PURPLE, VERMILION
 
 
 class Truth(NamedTuple):
@@ -29,8 +30,8 @@ LONG = 10
 PULLS = 20_000
 SEEDS = 36
 SAID = {"right": "its own family", "said": "all that is said", "best": "the family of least AIC"}
-SHADES = ("#000000", "#CC79A7", "#E69F00")
-COLOURS = {"Lomax": "#0072B2", "Weibull": "#D55E00", "LogNormal": "#009E73"}
+SHADES = (BLACK, PURPLE, ORANGE)
+COLOURS = {"Lomax": BLUE, "Weibull": VERMILION, "LogNormal": GREEN}
 
 
 @cache
@@ -200,6 +201,7 @@ def claims(found: list[Found]) -> list[Claim]:
         for truth in truths()
     )
     alone, said = (share([x.covers(name) for x in shorter]) for name in ("best", "said"))
+    incidence = share([x.incidence for x in found])
     unsaid = share([not x.covers("said") and not x.warned for x in found])
     return [
         Claim(
@@ -221,7 +223,7 @@ def claims(found: list[Found]) -> list[Claim]:
         ),
         Claim(
             "the product limit's 95 % band at the largest age seen has the share that converts by then in 92 to 98 %",
-            0.92 <= share([x.incidence for x in found]).value <= 0.98,
-            str(share([x.incidence for x in found])),
+            0.92 <= incidence.value <= 0.98,
+            str(incidence),
         ),
     ]

@@ -184,6 +184,11 @@ def _rate(x: float) -> str:
 
 def text(fit: LogFit) -> str:
     """The table, the sentences, and what is known of the tails."""
+    return "\n".join([*_lines(fit), "", *sentences(fit), *tails(fit)]).rstrip()
+
+
+def _lines(fit: LogFit) -> list[str]:
+    """The table, as text."""
     head = (
         "arm",
         "pulls",
@@ -214,10 +219,9 @@ def text(fit: LogFit) -> str:
             cells += ["-", "unknown", "-", "-"]
         body.append(cells)
     widths = [max(len(row[i]) for row in (head, *body)) for i in range(len(head))]
-    lines = [
+    return [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in (head, *body)
     ]
-    return "\n".join([*lines, "", *sentences(fit), *tails(fit)]).rstrip()
 
 
 def write(fit: LogFit, folder: Path, decision: Any = None) -> list[Path]:
@@ -247,7 +251,7 @@ def write(fit: LogFit, folder: Path, decision: Any = None) -> list[Path]:
 
 def _page(fit: LogFit, decision: Any) -> str:
     warnings = "".join(f"<li>{html.escape(line)}</li>" for line in sentences(fit)) or "<li>Nothing to warn of.</li>"
-    numbers = html.escape("\n".join([text(fit).split("\n\n")[0], "", *tails(fit)]).rstrip())
+    numbers = html.escape("\n".join([*_lines(fit), "", *tails(fit)]).rstrip())
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>What the log tells</title>
 <style>

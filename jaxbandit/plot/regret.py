@@ -124,7 +124,8 @@ def _of_runs(runs: Any, band: str, level: float) -> dict[str, Curve]:
             mean, low, high, _ = map(np.asarray, mean_ci(run.regret, level=level))
         else:
             low, high = np.asarray(quantiles(run.regret, [(1 - level) / 2, (1 + level) / 2]))
-        curves[label] = Curve(np.asarray(run.rounds), mean, low, high, *[run.regret.shape[0]] * 2)
+        seeds = run.regret.shape[0]
+        curves[label] = Curve(np.asarray(run.rounds), mean, low, high, seeds, seeds)
     return curves
 
 

@@ -14,7 +14,7 @@ from jaxbandit.engine.protocol import MAX_HORIZON
 from jaxbandit.laws.base import DelayLaw, safe_log
 from jaxbandit.laws.combined import all_of
 from jaxbandit.theory import checks
-from jaxbandit.theory.checks import BLOCK, Numbers
+from jaxbandit.theory.checks import BLOCK, KNOWN, Numbers
 
 
 def assumption1_tail_index(delay: DelayLaw, horizon: int) -> Float[Array, "*K"]:
@@ -65,14 +65,11 @@ def _least(
     name: str, of: Callable[..., Array], delay: Any, tail_index: Numbers, *, first: int, last: Any
 ) -> Float[Array, "*K"]:
     """The minimum of ``of(m, P(D > m), tail_index)`` over m = first..last; -inf if a probability is NaN."""
-    mend = "give a law such as Pareto, or Empirical for delays that were measured"
     if not all_of(DelayLaw, delay):
-        raise TypeError(f"{name}: delay must be a delay law, whose survival function is known, got {delay!r}; {mend}")
+        raise TypeError(f"{name}: delay must be a delay law, whose survival function is known, got {delay!r}; {KNOWN}")
     last = _checks.whole_number(f"{name}: horizon", last, 2, MAX_HORIZON, "give the number of rounds")
-    try:
+    with checks.known_survival(name, delay):
         least = _least_of_blocks(of, delay, tail_index, first=first, last=last)
-    except NotImplementedError:
-        raise TypeError(f"{name}: the survival function of delay {delay!r} is unknown; {mend}") from None
     if not _checks.is_traced(least) and np.isneginf(np.asarray(least)).any():
         raise ValueError(f"{name}: the survival function of delay {delay!r} is NaN at some m; mend the law")
     return least

@@ -58,10 +58,8 @@ def theorem2_bound(instance: Instance, tail_index: Any, horizon: Any, *, printed
         ValueError: a number outside its range.
     """
     checks.check_instance("theorem2_bound", instance)
-    tail_index, horizon = (
-        checks.tail_index("theorem2_bound", tail_index),
-        checks.count("theorem2_bound: horizon", horizon),
-    )
+    tail_index = checks.tail_index("theorem2_bound", tail_index)
+    horizon = checks.count("theorem2_bound: horizon", horizon)
     gap = jnp.where(instance.gaps > 0, instance.gaps, 1)
     power = (1 if printed else 8) * jnp.exp(jnp.maximum((1 - tail_index) / tail_index, 1) * jnp.log(8 / gap))
     terms = jnp.maximum(64 * jnp.log(2 * horizon) / gap, power)

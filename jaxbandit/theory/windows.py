@@ -50,13 +50,8 @@ def ducb_consistent_window(instance: Instance) -> Int[Array, ""]:
     checks.check_instance("ducb_consistent_window", instance)
     if instance.num_arms < 2:
         raise ValueError("ducb_consistent_window: instance has one arm; there is nothing to rank, give it two or more")
-    try:
+    with checks.known_survival("ducb_consistent_window", instance.delay):
         return _first_window(instance)
-    except NotImplementedError:
-        raise TypeError(
-            f"ducb_consistent_window: the survival function of delay {instance.delay!r} is unknown; give a law such as "
-            "Pareto, or Empirical for delays that were measured"
-        ) from None
 
 
 @jax.jit

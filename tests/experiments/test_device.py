@@ -47,7 +47,7 @@ def test_calls_that_would_take_too_long_or_fail_are_named_and_not_made(monkeypat
 def test_from_how_many_runs_on_the_device_is_faster():
     def on(platform, *seconds):
         return [
-            Timed(platform, 2, runs, s, 0.0, "more than 12 s" if math.isnan(s) else "")
+            Timed(runs, s, 0.0, "more than 12 s" if math.isnan(s) else "")
             for runs, s in zip((10, 1000, 10_000), seconds, strict=True)
         ]
 
@@ -64,7 +64,7 @@ def test_runs_that_differ_are_counted_and_said():
     assert device.differing(one, one) == 0
     assert device.differing(one, one + np.array([[0, 0], [0, 1], [1, 0]])) == 2
     timings = {
-        (platform, k): [Timed(platform, k, runs, runs / 1e7 / speed, 0.0) for runs in device.RUNS]
+        (platform, k): [Timed(runs, runs / 1e7 / speed, 0.0) for runs in device.RUNS]
         for platform, speed in (("gpu", 9.0), ("cpu", 1.0))
         for k in device.ARMS
     }
@@ -77,7 +77,7 @@ def test_runs_that_differ_are_counted_and_said():
 
 
 def test_the_share_of_launches():
-    many = Timed("gpu", 2, 4000, 8.0, 0.0)
+    many = Timed(4000, 8.0, 0.0)
     assert device.launch_share(1.0, many, width=1000, devices=2) == 2 / 8
 
 

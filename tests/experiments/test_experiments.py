@@ -18,12 +18,6 @@ from experiments.report import Claim, Options, Progress
 from tests.examples import public
 
 
-@pytest.fixture(autouse=True)
-def one_device(monkeypatch):
-    """The command sets the number of devices, which a running JAX cannot change."""
-    monkeypatch.setattr(command.jax.config, "update", lambda name, value: None)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in command.NAMES if name not in command.ROOMS["benchmark"]])
 def test_an_experiment_leaves_a_picture_its_numbers_and_its_verdicts(name, tmp_path, capsys):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
+from tests.examples import MEASURED_DELAYS
 
 
 def test_pareto_is_rounded_up():
@@ -82,10 +83,9 @@ def test_a_law_may_have_leading_axes_for_vmap():
 
 
 def test_measured_delays_can_be_used():
-    path = __import__("pathlib").Path(__file__).parents[3] / "shared" / "data" / "criteo_conversion_delays.csv"
-    if not path.exists():
+    if not MEASURED_DELAYS.exists():
         pytest.skip("the measured delays are not distributed with the project")
-    seconds, probability = np.loadtxt(path, delimiter=",", skiprows=1, unpack=True)
+    seconds, probability = np.loadtxt(MEASURED_DELAYS, delimiter=",", skiprows=1, unpack=True)
     hours, index = np.unique((seconds / 3600).astype(int), return_inverse=True)
     law = jb.Empirical(hours, np.bincount(index, probability) / probability.sum())
     mean = (hours[index] * probability).sum() / probability.sum()

@@ -1,32 +1,30 @@
 """Three campaigns with delays as measured in a real log, the better the slower: 30 000 pulls in 14 days, and after."""
 
-import csv
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import jaxbandit as jb
+from tests.examples import MEASURED_DELAYS
 
-DATA = Path(__file__).parents[3] / "shared" / "data" / "criteo_conversion_delays.csv"
 RATES = np.array([0.06, 0.09, 0.11])
 SLOWER = (0.2, 1.0, 2.5)
 PULLS, DAYS = 30_000, 14
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not DATA.exists(), reason="needs the delays of a public log, which the package does not hold"),
+    pytest.mark.skipif(
+        not MEASURED_DELAYS.exists(), reason="needs the delays of a public log, which the package does not hold"
+    ),
 ]
 
 
 @cache
 def measured() -> tuple[np.ndarray, np.ndarray]:
     """Delays in days, and their probabilities."""
-    with DATA.open() as file:
-        rows = [(float(row["delay_seconds"]) / 86_400, float(row["probability"])) for row in csv.DictReader(file)]
-    days, chances = np.array(rows).T
-    return days, chances / chances.sum()
+    seconds, chances = np.loadtxt(MEASURED_DELAYS, delimiter=",", skiprows=1, unpack=True)
+    return seconds / 86_400, chances / chances.sum()
 
 
 def in_rounds(slower: float) -> jb.Empirical:
