@@ -130,3 +130,31 @@ def whole_number(name: str, x: Any, low: int, high: int, mend: str) -> int:
     if not low <= value <= high:
         raise ValueError(f"{name} must be an integer from {low} to {high}, got {value}; {mend}")
     return value
+
+
+def names(of: str, x: Any, num_arms: int | None = None) -> tuple[str, ...] | None:
+    """``x`` as the names of arms: strings that differ, as many as there are arms. ``None`` where there are none."""
+    if x is None:
+        return None
+    entries = [] if isinstance(x, str) else list(x) if np.iterable(x) else []
+    if not entries or not all(isinstance(name, str) for name in entries):
+        raise TypeError(f"{of}: names must be a list of strings, one an arm, got {x!r}")
+    if len(set(entries)) < len(entries):
+        twice = next(name for name in entries if entries.count(name) > 1)
+        raise ValueError(f"{of}: names must differ, and {twice!r} is there twice; give every arm its own")
+    if num_arms not in (None, len(entries)):
+        raise ValueError(f"{of}: names has {len(entries)} entries for {num_arms} arms; give one an arm")
+    return tuple(map(str, entries))
+
+
+def same_names(of: str, names: tuple[str, ...] | None, other_of: str, others: tuple[str, ...] | None) -> None:
+    """Refuse the arms of one thing in another order than those of another; a side without names says nothing."""
+    if names is None or others is None or names == others:
+        return
+    first, second = (f"[{', '.join(map(repr, x[:8]))}{', ...' if len(x) > 8 else ''}]" for x in (names, others))
+    at = next((i for i, (a, b) in enumerate(zip(names, others, strict=False)) if a != b), min(len(names), len(others)))
+    where = f" (they differ from arm {at} on)" if at >= 8 else ""
+    raise ValueError(
+        f"{of} has the arms {first} and {other_of} {second}{where}; give both the same arms in the same order: "
+        "read_log(..., arms=[...]) sets that of a log"
+    )

@@ -18,6 +18,10 @@ def _is_mean(mean: Any) -> Any:
     return abs(mean - 0.5) <= 0.5 + 1e-5
 
 
+def _names(x: Any) -> tuple[str, ...] | None:
+    return _checks.names("Instance", x)
+
+
 class Instance(eqx.Module):
     """A stochastic bandit with delayed rewards: arm i pays ``C ~ reward_i`` after ``D ~ delay_i`` rounds,
     independently (Manegueu, Vernade, Carpentier and Valko, 2020, Section 2).
@@ -25,14 +29,18 @@ class Instance(eqx.Module):
     Args:
         reward: a reward law; a law with one number for all arms serves any number of arms.
         delay: a delay law, likewise.
+        names: of the arms, strings that differ. A history or agent that has names too must have the same in the same
+            order. They are no numbers: instances of one structure have the same.
 
     Raises:
-        TypeError: a delay law where the reward law belongs, or the reverse.
-        ValueError: different numbers of arms, or no arms at all, or a mean reward outside [0, 1].
+        TypeError: a delay law where the reward law belongs, or the reverse; names that are not strings.
+        ValueError: different numbers of arms, or no arms at all, or a mean reward outside [0, 1]; more or fewer names
+            than arms, or one that is there twice.
     """
 
     reward: RewardLaw
     delay: DelayLaw
+    names: tuple[str, ...] | None = eqx.field(default=None, static=True, converter=_names)
 
     def __check_init__(self) -> None:
         if not all_of(RewardLaw, self.reward):
@@ -48,6 +56,7 @@ class Instance(eqx.Module):
                 f"Instance: reward has {self.reward.batch_shape[-1]} arms and delay has {self.delay.batch_shape[-1]}; "
                 "give both one entry an arm"
             )
+        _checks.names("Instance", self.names, self.num_arms)
         mean = self.reward.mean
         if not _checks.is_traced(mean) and not _is_mean(np.asarray(mean)).all():
             raise ValueError(f"Instance: the means of reward must lie in [0, 1], got {mean}; rescale rewards to [0, 1]")

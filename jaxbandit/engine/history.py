@@ -43,11 +43,12 @@ class History(eqx.Module):
         ages: how long each pull has been waiting for its reward, >= 0, where that is not n + 1 - s: if pulls did not
             come at an even pace. Only those of what was not seen are read.
         num_arms: K, to be compared with the instance's.
+        names: of the K arms, to be compared with the instance's where that has names too.
 
     Raises:
-        TypeError: arms, delays or ages that are not whole numbers.
+        TypeError: arms, delays or ages that are not whole numbers, names that are not strings.
         ValueError: arrays of different lengths, a number out of its range, a delay that has not passed, or a reward
-            of 0 that was seen without ``settled``.
+            of 0 that was seen without ``settled``; names that repeat, or are not one an arm.
     """
 
     arms: Int[Array, " n"]
@@ -56,6 +57,7 @@ class History(eqx.Module):
     ages: Int[Array, " n"] | None
     settled: bool = eqx.field(static=True)
     num_arms: int | None = eqx.field(static=True)
+    names: tuple[str, ...] | None = eqx.field(default=None, static=True)
 
     def __init__(
         self,
@@ -66,9 +68,12 @@ class History(eqx.Module):
         settled: bool = False,
         ages: Any = None,
         num_arms: int | None = None,
+        names: Any = None,
     ):
         if num_arms is not None:
             num_arms = _checks.whole_number("History: num_arms", num_arms, 1, 2**31 - 1, "give the number of arms")
+        self.names = _checks.names("History", names, num_arms)
+        num_arms = num_arms if self.names is None else len(self.names)
         self.num_arms, self.settled = num_arms, bool(settled)
         most = (num_arms or 2**31 - 1) - 1
         self.arms = _whole("arms", arms, 0, most, "give the number of an arm, from 0")
@@ -121,14 +126,16 @@ class History(eqx.Module):
         return self.arms.shape[-1]
 
     @classmethod
-    def from_trace(cls, trace: Any, rounds: int, *, settled: bool = True, num_arms: int | None = None) -> "History":
+    def from_trace(
+        cls, trace: Any, rounds: int, *, settled: bool = True, num_arms: int | None = None, names: Any = None
+    ) -> "History":
         """The first rounds of a traced run, and what was to be seen of them by then.
 
         Args:
             trace: of one run, from ``trace`` or ``replay``.
             rounds: how many.
             settled: whether zeros are known once their delay has passed; if not, conversions alone are.
-            num_arms: K, to be compared with the instance's.
+            num_arms, names: of the arms, to be compared with the instance's.
 
         Raises:
             ValueError: traces of several runs, or fewer rounds than asked for.
@@ -141,7 +148,7 @@ class History(eqx.Module):
         seen = s + jnp.maximum(delays, 1) <= rounds + 1
         if not settled:
             seen &= rewards > 0
-        return cls(arms, jnp.where(seen, delays, -1), rewards, settled=settled, num_arms=num_arms)
+        return cls(arms, jnp.where(seen, delays, -1), rewards, settled=settled, num_arms=num_arms, names=names)
 
 
 def _whole(name: str, x: Any, low: int, high: int, mend: str) -> Int[Array, "..."]:
@@ -163,8 +170,8 @@ def past(history: Any, instance: Any, policy: Any) -> History | None:
     return history if len(history) else None
 
 
-def check_known(history: Any, num_arms: int, policy: Policy, of: str) -> None:
-    """Refuse a past of another number of arms than ``of`` has, or one that knows less than the policy observes.
+def check_known(history: Any, num_arms: int, names: tuple[str, ...] | None, policy: Policy, of: str) -> None:
+    """Refuse a past of other arms than ``of`` has, or one that knows less than the policy observes.
 
     Raises:
         TypeError: something that is not a history.
@@ -179,6 +186,7 @@ def check_known(history: Any, num_arms: int, policy: Policy, of: str) -> None:
         known = max(int(np.asarray(history.arms).max()) + 1, num_arms)
     if known is not None and known != num_arms:
         raise ValueError(f"history has {known} arms and {of} {num_arms}; give both the same arms in the same order")
+    _checks.same_names("history", history.names, of, names)
     if not history.settled and policy.observes is Feedback:
         raise ValueError(
             f"history knows conversions alone (settled=False), and policy {type(policy).__name__} observes Feedback, "
@@ -193,7 +201,7 @@ def check_history(history: Any, instance: Instance, policy: Policy) -> None:
         TypeError: something that is not a history.
         ValueError: other arms than the instance's, or less known than the policy or the reward law needs.
     """
-    check_known(history, instance.num_arms, policy, "instance")
+    check_known(history, instance.num_arms, instance.names, policy, "instance")
     if not history.settled and not instance.reward.binary:
         raise ValueError(
             "history knows conversions alone (settled=False), which needs rewards that are 0 or 1 by their law, such "

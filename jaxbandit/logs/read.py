@@ -47,7 +47,7 @@ class Log(NamedTuple):
         earlier = np.searchsorted(-age, -(age - delay), side="left")  # pulls made before the conversion
         rounds = np.arange(1, len(age) + 1)
         delays = np.where(delay > 0, earlier + 1 - rounds, -1)
-        return History(self.arm[order], delays, ages=age, num_arms=len(self.arms))
+        return History(self.arm[order], delays, ages=age, names=self.arms)
 
     def __repr__(self) -> str:
         seen = int((self.delay > 0).sum())

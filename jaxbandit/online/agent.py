@@ -67,7 +67,7 @@ class Agent:
         self._made_for = _horizon(horizon)
         if history is not None:
             check_policy(policy, self._num_arms, self._made_for, binary=False)
-            check_known(history, self._num_arms, policy, "the agent")
+            check_known(history, self._num_arms, None, policy, "the agent")
             self._made_for = _horizon(self._made_for + len(history))
         self._restart(self._made_for)
         if history is not None:
